@@ -1,0 +1,137 @@
+package migrations
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/txidem/txidem-go/internal/sqlgen"
+)
+
+// The statements about the version table; see Config.sql for {versions}.
+const (
+	createVersions = `CREATE TABLE IF NOT EXISTS {versions} (
+  version    integer PRIMARY KEY,
+  name       text NOT NULL,
+  applied_at timestamptz NOT NULL DEFAULT now()
+)`
+	insertVersion = `INSERT INTO {versions} (version, name) VALUES ($1::integer, $2::text)`
+	deleteVersion = `DELETE FROM {versions} WHERE version = $1::integer AND name = $2::text`
+	maxVersion    = `SELECT coalesce(max(version), 0) FROM {versions}`
+	tableExists   = `SELECT EXISTS (SELECT FROM pg_catalog.pg_class AS c
+  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+  WHERE n.nspname = $1::text AND c.relname = $2::text)`
+
+	// Keyed by database, schema and table. Two keys that hash alike make two migrations wait for each other: no harm.
+	takeLock = `SELECT set_config('lock_timeout', $1::text, true),
+  pg_advisory_xact_lock(hashtextextended(format('txidem %I %I %I', current_database(), $2::text, $3::text), 0))`
+)
+
+func (c Config) sql(statement string) string {
+	return strings.ReplaceAll(statement, "{versions}", sqlgen.Qualify(c.Schema, sqlgen.VersionTable(c.Table)))
+}
+
+// migrating is READ COMMITTED whatever the role's default is: the version is read after the wait for the lock, and a
+// snapshot taken before the wait would not show what the holder of the lock has done.
+var (
+	migrating = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
+	reading   = pgx.TxOptions{AccessMode: pgx.ReadOnly}
+)
+
+// locked runs fn in a transaction that holds the migration lock, with the version read again under it. The lock ends
+// with the transaction, so no error can leave it behind.
+func (c Config) locked(ctx context.Context, db DB, fn func(tx pgx.Tx, current int) (Report, error)) (Report, error) {
+	var report Report
+	err := pgx.BeginTxFunc(ctx, db, migrating, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, takeLock, sqlgen.LockTimeout(c.LockTimeout), c.Schema, c.Table)
+		if err != nil {
+			return c.explain("the migration lock", err)
+		}
+		if err := c.createVersions(ctx, tx); err != nil {
+			return err
+		}
+		current, err := c.version(ctx, tx)
+		if err != nil {
+			return err
+		}
+		report, err = fn(tx, current)
+		return err
+	})
+	return report, err
+}
+
+// createVersions looks first: CREATE TABLE IF NOT EXISTS wants the CREATE privilege even when there is nothing to create.
+func (c Config) createVersions(ctx context.Context, tx pgx.Tx) error {
+	var exists bool
+	err := tx.QueryRow(ctx, tableExists, c.Schema, sqlgen.VersionTable(c.Table)).Scan(&exists)
+	if err != nil || exists {
+		return c.explain("looking for the version table", err)
+	}
+	_, err = tx.Exec(ctx, c.sql(createVersions))
+	return c.explain("creating the version table", err)
+}
+
+// readVersion reads the version without any lock, in a read-only look before the real work.
+func (c Config) readVersion(ctx context.Context, db DB) (int, error) {
+	var current int
+	err := pgx.BeginTxFunc(ctx, db, reading, func(tx pgx.Tx) error {
+		var err error
+		current, err = c.version(ctx, tx)
+		return err
+	})
+	return current, err
+}
+
+func (c Config) version(ctx context.Context, tx pgx.Tx) (int, error) {
+	var exists bool
+	err := tx.QueryRow(ctx, tableExists, c.Schema, sqlgen.VersionTable(c.Table)).Scan(&exists)
+	if err != nil || !exists {
+		return 0, c.explain("looking for the version table", err)
+	}
+	var current int
+	err = tx.QueryRow(ctx, c.sql(maxVersion)).Scan(&current)
+	return current, c.explain("reading the version table", err)
+}
+
+// SQLSTATEs with a next step of their own.
+const (
+	invalidSchemaName = "3F000"
+	lockNotAvailable  = "55P03"
+	duplicateTable    = "42P07"
+	insufficientRight = "42501"
+)
+
+// explain adds what was being done and the next step to an error of the server.
+func (c Config) explain(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	hint := ""
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) {
+		hint = c.hint(pgErr.SQLState())
+	}
+	return fmt.Errorf("migrations: %s: %w%s", doing, err, hint)
+}
+
+func (c Config) hint(state string) string {
+	switch state {
+	case invalidSchemaName:
+		return fmt.Sprintf(": schema %q does not exist: create it first", c.Schema)
+	case lockNotAvailable:
+		return fmt.Sprintf(": another migration or an open transaction held its lock for %s: end it and try again",
+			c.LockTimeout.Round(time.Millisecond))
+	case duplicateTable:
+		return fmt.Sprintf(": table %q exists in schema %q and was not made by this package: "+
+			"keep the tool that made it, or name another Table", c.Table, c.Schema)
+	case insufficientRight:
+		return fmt.Sprintf(": the role needs USAGE and CREATE on schema %q", c.Schema)
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,81 @@
+package txidem
+
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/txidem/txidem-go/internal/sqlgen"
+)
+
+// DefaultInFlightWait is the wait for a copy in flight when [Config.InFlightWait] is zero. It leaves most of the 30
+// seconds that brokers commonly give a consumer to ack (SQS and NATS JetStream default to 30 s) to the handler.
+const DefaultInFlightWait = 5 * time.Second
+
+// Config says who processes messages and how. Only Consumer is required.
+type Config struct {
+	// Consumer is the logical role that processes the messages, such as "ledger" or "email". Records are keyed by message
+	// id and consumer: two roles both get a message, all instances of one role share it. Stored verbatim; 1 to 255 bytes of
+	// UTF-8 without NUL. Renaming it makes every message new. Required.
+	Consumer string
+
+	// Schema is the schema of the record table. Default "public".
+	Schema string
+
+	// Table is the name of the record table, at most 52 bytes. Package migrations creates it. Default "txidem_messages".
+	Table string
+
+	// InFlightWait is how long a claim waits for another copy of the same message that is being processed right now. A
+	// short wait frees the worker for other messages and leaves the copy to the broker; a long one saves redeliveries.
+	// Past it the delivery fails with ErrInFlight and the broker sends the message again. It is rounded up to a
+	// millisecond. When copies take over from each other, or the table itself is locked, the end comes up to one second
+	// later. Default 5 s ([DefaultInFlightWait]).
+	InFlightWait time.Duration
+
+	// RequireID refuses messages with an empty id by ErrInvalidID. For consumers whose producers all set one: a missing id
+	// is then a bug to be seen, not a message to be run without protection. Default false: such a message runs, Unguarded.
+	RequireID bool
+
+	// TxOptions are for the handler's transaction: its isolation level, or a BeginQuery. A read-only AccessMode and a
+	// CommitQuery are refused. Default: what the session has, READ COMMITTED unless the server was told otherwise.
+	TxOptions pgx.TxOptions
+
+	// Observer is told of every delivery after its connection has been released. Default none.
+	Observer Observer
+}
+
+// resolve fills in the defaults.
+func (c Config) resolve() Config {
+	if c.Schema == "" {
+		c.Schema = sqlgen.DefaultSchema
+	}
+	if c.Table == "" {
+		c.Table = sqlgen.DefaultTable
+	}
+	if c.InFlightWait == 0 {
+		c.InFlightWait = DefaultInFlightWait
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	if problem := keyProblem(c.Consumer, maxConsumerBytes); problem != "" {
+		return &ConfigError{Field: "Consumer", Problem: problem}
+	}
+	if err := sqlgen.CheckSchema(c.Schema); err != nil {
+		return &ConfigError{Field: "Schema", Problem: err.Error()}
+	}
+	if err := sqlgen.CheckTable(c.Table); err != nil {
+		return &ConfigError{Field: "Table", Problem: err.Error()}
+	}
+	if err := sqlgen.CheckLockTimeout(c.InFlightWait); err != nil {
+		return &ConfigError{Field: "InFlightWait", Problem: err.Error()}
+	}
+	if c.TxOptions.AccessMode == pgx.ReadOnly {
+		return &ConfigError{Field: "TxOptions", Problem: "has AccessMode read only: the claim is a write"}
+	}
+	if c.TxOptions.CommitQuery != "" {
+		return &ConfigError{Field: "TxOptions", Problem: "has a CommitQuery: the end of the transaction is txidem's"}
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+package txidem
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/txidem/txidem-go/internal/sqlgen"
+)
+
+// DB is what a Guard needs of a pool: *pgxpool.Pool has it. A Guard takes one connection at a time, so a pool of one is
+// enough.
+type DB interface {
+	Acquire(ctx context.Context) (*pgxpool.Conn, error)
+}
+
+// Guard gives the messages of one consumer an exactly-once effect. It is safe for concurrent use and meant to be made
+// once and shared. It holds no connection between calls.
+type Guard struct {
+	db   DB
+	cfg  Config
+	sql  sqlgen.Statements
+	wait string // InFlightWait as a lock_timeout
+}
+
+// New makes a Guard. It refuses a Config that cannot work with a *ConfigError and sends nothing: whether the table and
+// the server are as they should be is for [Guard.Check] to say.
+func New(db DB, cfg *Config) (*Guard, error) {
+	if db == nil {
+		return nil, errors.New("txidem: New needs a pool, got nil")
+	}
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	c := cfg.resolve()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Guard{
+		db:   db,
+		cfg:  c,
+		sql:  sqlgen.New(c.Schema, c.Table),
+		wait: sqlgen.LockTimeout(c.InFlightWait),
+	}, nil
+}

@@ -1,0 +1,129 @@
+package txidem
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"reflect"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ClaimTx claims the message id in a transaction that the caller owns: a unit of work, the transaction of a River worker,
+// or one of another library. The record is committed or rolled back with everything else in it.
+//
+// With Processed the claim is made, and the caller goes on with the message's work in the same transaction. "Processed" is
+// true once the caller commits. With Duplicate the message was processed before: skip its work; the transaction is as
+// usable as before. With Unguarded the id is empty.
+//
+// After an error the caller must roll back: the transaction may be aborted. Claim and work belong in the same savepoint,
+// if there is one: rolling back only the claim, or only the work, breaks the promise. lock_timeout is as before
+// when ClaimTx returns a nil error. A wait for a copy in flight is bounded as in Process; under REPEATABLE READ and
+// SERIALIZABLE a copy in flight is an error with SQLSTATE 40001 instead: begin a new transaction. A message that this very
+// transaction has claimed before, by this or another Guard of the same consumer and table, is ErrAlreadyClaimed.
+//
+// Claim several messages in one transaction in the order of their ids: two transactions that claim two ids in opposite
+// order deadlock, and the server fails one of them.
+func (g *Guard) ClaimTx(ctx context.Context, tx pgx.Tx, id string, _ ...Option) (Outcome, error) {
+	if isNil(tx) {
+		return 0, errors.New("txidem: ClaimTx needs a transaction, got nil")
+	}
+	return g.join(ctx, id, func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
+		return scan(tx.QueryRow(ctx, query, args...))
+	})
+}
+
+// SQLTx is what ClaimSQL needs of a transaction. *sql.Tx has it, and so have the transactions of sqlx, bun and ent; with
+// GORM it is tx.Statement.ConnPool.(txidem.SQLTx). *sql.DB has no Commit and does not fit, since a claim outside a
+// transaction would be worthless.
+type SQLTx interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	Commit() error
+}
+
+// ClaimSQL is [Guard.ClaimTx] for a transaction of database/sql, with any PostgreSQL driver that takes $1 placeholders.
+// It does not call Commit.
+func (g *Guard) ClaimSQL(ctx context.Context, tx SQLTx, id string, _ ...Option) (Outcome, error) {
+	if isNil(tx) {
+		return 0, errors.New("txidem: ClaimSQL needs a transaction, got nil")
+	}
+	return g.join(ctx, id, func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
+		rows, err := tx.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		return errors.Join(scan(sqlRow{rows}), rows.Close())
+	})
+}
+
+// queryRow runs a query of one row at most and hands the row to scan.
+type queryRow func(ctx context.Context, query string, args []any, scan func(scanner) error) error
+
+// join claims in a transaction of somebody else.
+func (g *Guard) join(ctx context.Context, id string, query queryRow) (Outcome, error) {
+	guarded, err := checkID(id, g.cfg.RequireID)
+	if err != nil {
+		return 0, err
+	}
+	if !guarded {
+		return Unguarded, nil
+	}
+	claimed, err := g.joinClaim(ctx, id, query)
+	if err != nil {
+		return 0, err
+	}
+	if claimed {
+		return Processed, nil
+	}
+	return g.joinLook(ctx, id, query)
+}
+
+func (g *Guard) joinClaim(ctx context.Context, id string, query queryRow) (bool, error) {
+	bounded, cancel := context.WithTimeout(ctx, g.cfg.InFlightWait+claimGrace)
+	defer cancel()
+	var n int64
+	var restored string
+	err := query(bounded, g.sql.Join, []any{id, g.cfg.Consumer, g.wait}, func(row scanner) error {
+		return row.Scan(&n, &restored)
+	})
+	if err != nil {
+		return false, g.claimError(ctx, bounded, id, err)
+	}
+	return n == 1, nil
+}
+
+func (g *Guard) joinLook(ctx context.Context, id string, query queryRow) (Outcome, error) {
+	found := noRecord
+	err := query(ctx, g.sql.Look, []any{id, g.cfg.Consumer}, func(row scanner) error {
+		var err error
+		found, err = scanRecord(row)
+		return err
+	})
+	if err != nil {
+		return 0, g.explain(ctx, "look at the record", err)
+	}
+	return g.verdict(found, id)
+}
+
+// sqlRow scans the first of rows as pgx does: without one it is pgx.ErrNoRows.
+type sqlRow struct{ rows *sql.Rows }
+
+func (r sqlRow) Scan(dest ...any) error {
+	if !r.rows.Next() {
+		return firstOf(r.rows.Err(), pgx.ErrNoRows)
+	}
+	if err := r.rows.Scan(dest...); err != nil {
+		return err
+	}
+	r.rows.Next() // reads to the end, so that an error after the row is not lost
+	return r.rows.Err()
+}
+
+// isNil finds a nil pointer in an interface too: a transaction whose Begin failed is usually passed on as one.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
+}

@@ -1,0 +1,114 @@
+package txidem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// The SQLSTATEs that txidem treats in a way of their own.
+const (
+	stateUndefinedTable    = "42P01"
+	stateInsufficientRight = "42501"
+	stateReadOnly          = "25006"
+	stateLockTimeout       = "55P03"
+)
+
+// sqlState returns the SQLSTATE of err, or "". It asks by method, so that the errors of other drivers, met in joined
+// transactions, count too.
+func sqlState(err error) string {
+	var e interface{ SQLState() string }
+	if errors.As(err, &e) {
+		return e.SQLState()
+	}
+	return ""
+}
+
+// claimError translates an error of the claim, which ran under bounded, a child of ctx.
+func (g *Guard) claimError(ctx, bounded context.Context, id string, err error) error {
+	if ctx.Err() == nil && bounded.Err() != nil {
+		return g.inFlight(id, "no answer to the claim: copies took over from each other, the table is locked, or the server is away")
+	}
+	if sqlState(err) == stateLockTimeout {
+		return g.inFlight(id, lockHolder(err))
+	}
+	return g.explain(ctx, "claim", err)
+}
+
+// explain adds to an error of one of our statements what was being done and, where it is known, the next step.
+func (g *Guard) explain(ctx context.Context, doing string, err error) error {
+	switch sqlState(err) {
+	case stateUndefinedTable:
+		return g.noTable(err)
+	case stateInsufficientRight:
+		return fmt.Errorf("txidem: %s: %w: the role needs USAGE on schema %q and SELECT, INSERT, DELETE on table %q",
+			doing, err, g.cfg.Schema, g.cfg.Table)
+	case stateReadOnly:
+		return fmt.Errorf("txidem: %s: %w: the session is on a standby or has default_transaction_read_only set", doing, err)
+	default:
+		return withContext(ctx, doing, err)
+	}
+}
+
+// lockHolder says what a lock_timeout waited for. The server names the tuple in Where when it was the key.
+func lockHolder(err error) string {
+	var pgErr *pgconn.PgError
+	if errors.As(err, &pgErr) && pgErr.Where == "" {
+		return "the table was locked the whole wait long, by a migration perhaps"
+	}
+	return "a copy of it was being processed the whole wait long"
+}
+
+func (g *Guard) inFlight(id, cause string) error {
+	return &InFlightError{ID: id, Consumer: g.cfg.Consumer, Wait: g.cfg.InFlightWait, Cause: cause}
+}
+
+func (g *Guard) noTable(err error) error {
+	return fmt.Errorf("%w: %w: apply the migrations to schema %q, or correct Schema and Table (%q)",
+		ErrNoTable, err, g.cfg.Schema, g.cfg.Table)
+}
+
+// keyed adds the key to one of the package's errors.
+func (g *Guard) keyed(err error, id string) error {
+	return fmt.Errorf("%w: id %s, consumer %q", err, shown(id), g.cfg.Consumer)
+}
+
+// withContext says what was being done, and makes sure that an ended context is found in the chain.
+func withContext(ctx context.Context, doing string, err error) error {
+	if ctxErr := ctx.Err(); ctxErr != nil && !errors.Is(err, ctxErr) {
+		return fmt.Errorf("txidem: %s: %w: %w", doing, ctxErr, err)
+	}
+	return fmt.Errorf("txidem: %s: %w", doing, err)
+}
+
+// provesRollback reports whether an error of COMMIT proves that the transaction was not committed. An ERROR in one of
+// these classes is decided before the server commits: a deferred constraint or trigger, a serialization failure, a
+// transaction that was aborted. Other answers, 57014 for one, can follow a commit that took place, and an error of the
+// connection says nothing at all.
+func provesRollback(err error) bool {
+	if errors.Is(err, pgx.ErrTxCommitRollback) {
+		return true
+	}
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) || pgErr.SeverityUnlocalized != "ERROR" {
+		return false
+	}
+	switch pgErr.Code[:min(2, len(pgErr.Code))] {
+	case "22", "23", "25", "40", "42", "44", "P0":
+		return true
+	default:
+		return false
+	}
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

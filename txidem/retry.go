@@ -1,0 +1,48 @@
+package txidem
+
+import (
+	"errors"
+	"time"
+)
+
+// Retryable reports whether delivering the message again can help. It is false for nil and for errors that come back
+// with every delivery: an id that cannot be stored, a handler that ends the transaction, a guard inside a guard. It is
+// true for everything else, the handler's own errors included, about which txidem knows nothing: wrap those that are
+// permanent in an error of your own and ask for it first.
+// An error that is not retryable still means that nothing was processed: park the message, do not ack it away.
+func Retryable(err error) bool {
+	for _, permanent := range []error{ErrInvalidID, ErrTxControl, ErrAlreadyClaimed} {
+		if errors.Is(err, permanent) {
+			return false
+		}
+	}
+	return err != nil
+}
+
+// serverDelay is what RetryAfter says when the server was away, unknown or unprepared: a second is enough for a
+// restart or a failover to make progress, and keeps a queue of failing messages from turning into a busy loop.
+const serverDelay = time.Second
+
+// RetryAfter suggests when to have the message delivered again: after the wait for a message in flight, a second after a
+// failure of the server, and 0, leaving it to the broker, for everything else. It says nothing for errors that are not
+// [Retryable].
+func RetryAfter(err error) time.Duration {
+	var inFlight *InFlightError
+	switch {
+	case !Retryable(err):
+		return 0
+	case errors.As(err, &inFlight):
+		return max(inFlight.Wait, serverDelay)
+	case errors.Is(err, ErrCommitUnknown), errors.Is(err, ErrNoTable), serverAway(err):
+		return serverDelay
+	default:
+		return 0
+	}
+}
+
+// serverAway reports whether the SQLSTATE says that the server refused or lost the connection: classes 08 (connection
+// exception), 53 (out of a resource) and 57P (shutting down, starting up).
+func serverAway(err error) bool {
+	state := sqlState(err)
+	return len(state) == 5 && (state[:2] == "08" || state[:2] == "53" || state[:3] == "57P") || errors.Is(err, errConnLost)
+}

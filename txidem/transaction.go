@@ -1,0 +1,86 @@
+package txidem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// endLimit bounds a rollback that goes on after the caller's context has ended.
+const endLimit = 5 * time.Second
+
+// The transaction states that the server reports with every answer.
+const (
+	statusIdle    = 'I' // no transaction
+	statusAborted = 'E' // a statement failed, everything until ROLLBACK is refused
+)
+
+// errConnLost: the connection broke before COMMIT was sent, so nothing is committed.
+var errConnLost = errors.New("txidem: the connection was lost while the handler ran: nothing is stored")
+
+// transaction is the transaction of one attempt. It ends once, by commit or by rollback; everything about how a
+// transaction ends is in this file. It is used by one goroutine.
+type transaction struct {
+	conn *pgxpool.Conn
+	tx   pgx.Tx
+	over bool // commit was sent: the transaction is not ours any more
+}
+
+// commit ends the transaction. Its error says that nothing is stored, unless it is ErrCommitUnknown.
+func (t *transaction) commit(ctx context.Context) error {
+	if err := t.committable(ctx); err != nil {
+		t.rollback(ctx)
+		return err
+	}
+	t.over = true
+	err := t.tx.Commit(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case provesRollback(err):
+		return withContext(ctx, "COMMIT was refused and nothing is stored", err)
+	default:
+		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+	}
+}
+
+// committable looks at what the client knows, without a round trip. Where COMMIT would not commit the handler's work, it
+// is not sent, so that what happened is certain.
+func (t *transaction) committable(ctx context.Context) error {
+	conn := t.conn.Conn().PgConn()
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("txidem: not committed, the context ended while the handler ran: %w", ctx.Err())
+	case conn.IsClosed():
+		return errConnLost
+	case conn.IsBusy():
+		return fmt.Errorf("%w: close rows and batches, and wait for goroutines, before the handler returns", ErrTxBusy)
+	case conn.TxStatus() == statusAborted:
+		return fmt.Errorf("%w: a statement failed and the handler returned nil: return the error, or use a savepoint (tx.Begin)",
+			ErrTxAborted)
+	case conn.TxStatus() == statusIdle:
+		return fmt.Errorf("%w: it was ended by a statement of the handler", ErrTxControl)
+	default:
+		return nil
+	}
+}
+
+// rollback ends the transaction if it is still open. It does not heed the end of the caller's context, so that the
+// connection can go back to the pool; when it fails the connection is closed, and the server rolls back by itself.
+func (t *transaction) rollback(ctx context.Context) {
+	if t.over {
+		return
+	}
+	t.over = true
+	conn := t.conn.Conn().PgConn()
+	if conn.IsClosed() || conn.TxStatus() == statusIdle && !conn.IsBusy() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
+	defer cancel()
+	_ = t.tx.Rollback(ctx) // on failure pgx closes the connection
+}

@@ -1,0 +1,97 @@
+package txidem
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// rememberLimit bounds Remember after a handler that succeeded, since it does not end with the delivery's context.
+const rememberLimit = 5 * time.Second
+
+// Wrap makes a broker handler from h: nil means ack, because the message is processed or a duplicate, and an error means
+// that it must be delivered again, unless [Retryable] says otherwise. See [Guard.Process] for what h may do with tx. id
+// returns the message's id verbatim. Wrap panics when g, id or h is nil. The result is safe for concurrent use if h is.
+func Wrap[M any](g *Guard, id func(M) string, h func(context.Context, pgx.Tx, M) error, opts ...Option) func(context.Context, M) error {
+	if g == nil || id == nil || h == nil {
+		panic("txidem: Wrap needs a guard, an id function and a handler")
+	}
+	return func(ctx context.Context, msg M) error {
+		_, err := g.Process(ctx, id(msg), func(ctx context.Context, tx pgx.Tx) error { return h(ctx, tx, msg) }, opts...)
+		return err
+	}
+}
+
+// WrapSeen makes a broker handler from an h that uses no transaction: it skips and acks what s has seen, and remembers
+// the id once h has succeeded. The promise is narrower than that of Wrap. When the process ends between the two, or two
+// copies of a message are in flight at once, h runs again; give the id to whatever h calls, as its idempotency key.
+//
+// An error of Seen is returned, and h is not called: running blind could double the effect. An error of Remember is not
+// returned, since the work is done and a redelivery would do it again: an observer is told. Remember is tried
+// even when ctx ended while h was running. A message without an id runs. When h panics nothing is remembered.
+//
+// WrapSeen panics when s, id or h is nil. The observer of a Guard is used when s is one.
+func WrapSeen[M any](s Store, id func(M) string, h func(context.Context, M) error, opts ...Option) func(context.Context, M) error {
+	if isNil(s) || id == nil || h == nil {
+		panic("txidem: WrapSeen needs a store, an id function and a handler")
+	}
+	set := seenSet{store: s, opts: collect(nil, opts)}
+	if g, ok := s.(*Guard); ok {
+		set.consumer = g.cfg.Consumer
+		set.requireID = g.cfg.RequireID
+		set.opts = collect(g.cfg.Observer, opts)
+	}
+	return func(ctx context.Context, msg M) error {
+		return set.deliver(ctx, id(msg), func(ctx context.Context) error { return h(ctx, msg) })
+	}
+}
+
+// seenSet is the machine behind WrapSeen.
+type seenSet struct {
+	store     Store
+	consumer  string
+	requireID bool
+	opts      options
+}
+
+func (s seenSet) deliver(ctx context.Context, id string, h func(context.Context) error) error {
+	start := time.Now()
+	d := Delivery{Consumer: s.consumer, ID: id, Err: errUnfinished}
+	defer func() {
+		d.Total = time.Since(start)
+		s.opts.observer.tell(ctx, d)
+	}()
+	d.Outcome, d.Err = s.run(ctx, id, h, &d)
+	return d.Err
+}
+
+func (s seenSet) run(ctx context.Context, id string, h func(context.Context) error, d *Delivery) (Outcome, error) {
+	guarded, err := checkID(id, s.requireID)
+	if err != nil {
+		return 0, err
+	}
+	if !guarded {
+		return outcomeOf(Unguarded, d.call(func() error { return h(ctx) }))
+	}
+	start := time.Now()
+	seen, err := s.store.Seen(ctx, id)
+	d.Claim = time.Since(start)
+	if err != nil {
+		return 0, err
+	}
+	if seen {
+		return Duplicate, nil
+	}
+	if err := d.call(func() error { return h(ctx) }); err != nil {
+		return 0, err
+	}
+	d.RememberErr = s.remember(ctx, id)
+	return Processed, nil
+}
+
+func (s seenSet) remember(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rememberLimit)
+	defer cancel()
+	return s.store.Remember(ctx, id)
+}
