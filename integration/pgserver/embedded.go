@@ -1,0 +1,10 @@
+package pgserver
+
+import (
+	"context"
+	"errors"
+)
+
+func openEmbedded(context.Context, map[string]string) (*Server, error) {
+	return nil, errors.New("not built yet")
+}

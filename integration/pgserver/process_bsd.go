@@ -1,0 +1,11 @@
+//go:build unix && !linux
+
+package pgserver
+
+import "syscall"
+
+// childAttr makes a child run under the given account (nil: our own) and in a process group of its own, so that a Ctrl-C
+// in the terminal reaches the parent only.
+func childAttr(a *account) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Credential: credential(a), Setpgid: true}
+}

@@ -1,0 +1,54 @@
+package pgserver
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Attempt is a source that was tried and why it gave no server.
+type Attempt struct {
+	Source Source
+	Err    error
+}
+
+// UnavailableError says that no source gave a server. Its text names each one tried, why it failed, and what to install.
+type UnavailableError struct {
+	Attempts []Attempt
+	Forced   bool // TXIDEM_SERVER allowed this one source only
+}
+
+// Error returns a text of several lines.
+func (e *UnavailableError) Error() string {
+	var b strings.Builder
+	b.WriteString("pgserver: no PostgreSQL server to be had. Tried:\n")
+	for _, a := range e.Attempts {
+		fmt.Fprintf(&b, "  - %s: %s\n", a.Source, indent(a.Err.Error()))
+	}
+	if e.Forced {
+		fmt.Fprintf(&b, "%s allows no other source. Unset it, or:\n", envServer)
+	} else {
+		b.WriteString("To get one, do one of these:\n")
+	}
+	b.WriteString(remedies)
+	return b.String()
+}
+
+// Unwrap returns the errors of the attempts.
+func (e *UnavailableError) Unwrap() []error {
+	errs := make([]error, len(e.Attempts))
+	for i, a := range e.Attempts {
+		errs[i] = a.Err
+	}
+	return errs
+}
+
+const remedies = `  - dsn: set TXIDEM_DSN=postgres://user:password@host:5432/database of a server whose user may create databases
+  - docker: start a Docker engine; TXIDEM_IMAGE chooses another image
+  - local: install a PostgreSQL server (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install
+    postgresql-server; macOS: brew install postgresql), or name the folder of its binaries in TXIDEM_PGBIN
+  - embedded: run as an ordinary user with access to the internet`
+
+// indent keeps the lines of a longer text, such as a server's log, under the point they belong to.
+func indent(text string) string {
+	return strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
+}
