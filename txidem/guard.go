@@ -27,7 +27,7 @@ type Guard struct {
 // New makes a Guard. It refuses a Config that cannot work with a *ConfigError and sends nothing: whether the table and
 // the server are as they should be is for [Guard.Check] to say.
 func New(db DB, cfg *Config) (*Guard, error) {
-	if db == nil {
+	if isNil(db) {
 		return nil, errors.New("txidem: New needs a pool, got nil")
 	}
 	if cfg == nil {

@@ -1,0 +1,10 @@
+WITH kept AS MATERIALIZED (SELECT current_setting('lock_timeout') AS lock_timeout),
+bounded AS MATERIALIZED (SELECT set_config('lock_timeout', $3::text, true), lock_timeout FROM kept),
+claim AS (
+  INSERT INTO "Odd ""Schema"""."select; drop table x --" (message_id, consumer, processed_at)
+  SELECT $1::text, $2::text, now() FROM bounded
+  ON CONFLICT (message_id, consumer) DO NOTHING
+  RETURNING 1
+)
+SELECT claimed.n, set_config('lock_timeout', bounded.lock_timeout, true)
+FROM (SELECT count(*) AS n FROM claim) AS claimed, bounded
