@@ -1,6 +1,7 @@
 package pgserver_test
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"strings"
@@ -126,5 +127,34 @@ func exec(t *testing.T, dsn, sql string) {
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	if _, err := conn.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestDockerServer(t *testing.T) {
+	image := os.Getenv("TXIDEM_IMAGE")
+	unsetEnv(t)
+	t.Setenv("TXIDEM_IMAGE", image)
+	s, err := pgserver.Start(t.Context(), pgserver.Options{Order: []pgserver.Source{pgserver.FromDocker}})
+	if err != nil {
+		t.Skipf("needs a Docker engine and an image (.ci/engine start; TXIDEM_IMAGE)\n%v", err)
+	}
+	t.Cleanup(func() { s.Stop() })
+	for name, want := range map[string]string{"fsync": "on", "max_connections": "300"} {
+		if got := show(t, s.DSN(), name); got != want {
+			t.Errorf("%s = %q, want %q", name, got, want)
+		}
+	}
+	if want := "from Docker image " + cmp.Or(image, pgserver.DefaultImage); !strings.Contains(s.String(), want) {
+		t.Errorf("the line is %q, want %q in it", s, want)
+	}
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if conn, err := pgx.Connect(t.Context(), s.DSN()); err == nil {
+		conn.Close(t.Context())
+		t.Error("the server still answers")
+	}
+	if err := s.Stop(); err != nil {
+		t.Errorf("second Stop: %v", err)
 	}
 }
