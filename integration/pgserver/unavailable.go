@@ -11,7 +11,8 @@ type Attempt struct {
 	Err    error
 }
 
-// UnavailableError says that no source gave a server. Its text names each one tried, why it failed, and what to install.
+// UnavailableError says that no source gave a server. Its text names each one tried, why it failed, and what would
+// make it work.
 type UnavailableError struct {
 	Attempts []Attempt
 	Forced   bool // TXIDEM_SERVER allowed this one source only
@@ -29,8 +30,10 @@ func (e *UnavailableError) Error() string {
 	} else {
 		b.WriteString("To get one, do one of these:\n")
 	}
-	b.WriteString(remedies)
-	return b.String()
+	for _, a := range e.Attempts {
+		fmt.Fprintf(&b, "  - %s: %s\n", a.Source, remedies[a.Source])
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // Unwrap returns the errors of the attempts.
@@ -42,11 +45,14 @@ func (e *UnavailableError) Unwrap() []error {
 	return errs
 }
 
-const remedies = `  - dsn: set TXIDEM_DSN=postgres://user:password@host:5432/database of a server whose user may create databases
-  - docker: start a Docker engine; TXIDEM_IMAGE chooses another image
-  - local: install a PostgreSQL server (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install
-    postgresql-server; macOS: brew install postgresql), or name the folder of its binaries in TXIDEM_PGBIN
-  - embedded: run as an ordinary user with access to the internet`
+// remedies say what makes a source work.
+var remedies = map[Source]string{
+	FromDSN:    "set TXIDEM_DSN=postgres://user:password@host:5432/database of a running server whose user may create databases",
+	FromDocker: "start a Docker engine; TXIDEM_IMAGE chooses another image",
+	FromLocal: `install a PostgreSQL server (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install
+    postgresql-server; macOS: brew install postgresql), or name the folder of its binaries in TXIDEM_PGBIN`,
+	FromEmbedded: "run as an ordinary user with access to the internet",
+}
 
 // indent keeps the lines of a longer text, such as a server's log, under the point they belong to.
 func indent(text string) string {
