@@ -20,7 +20,8 @@ const (
 
 // cluster is the package's server and its template database.
 type cluster struct {
-	config Config
+	config      Config
+	interrupted chan struct{} // closed when the process is told to end: a start under way is given up
 
 	start    sync.Once
 	startErr error
@@ -37,6 +38,13 @@ func (c *cluster) ready() error {
 	c.start.Do(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 		defer cancel()
+		go func() {
+			select {
+			case <-c.interrupted:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
 		c.startErr = c.begin(ctx)
 	})
 	return c.startErr

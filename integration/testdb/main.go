@@ -19,7 +19,7 @@ var shared *cluster
 // stopped, and the run fails when goroutines are left. On SIGINT and SIGTERM the server is stopped first, then the
 // process exits with status 130.
 func Main(m *testing.M, config Config) {
-	shared = &cluster{config: config}
+	shared = &cluster{config: config, interrupted: make(chan struct{})}
 	release := stopOnSignal(shared)
 	code := m.Run()
 	release()
@@ -51,6 +51,7 @@ func stopOnSignal(c *cluster) (release func()) {
 	go func() {
 		defer close(done)
 		if _, interrupted := <-signals; interrupted {
+			close(c.interrupted)
 			_ = c.stop() // the process ends: there is nobody to tell
 			os.Exit(130)
 		}
