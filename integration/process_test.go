@@ -34,7 +34,7 @@ func TestFailedFirstAttempt(t *testing.T) {
 func TestFailedFirstAttemptInTheSeenSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	result := error(io.ErrNoProgress)
+	result := io.ErrNoProgress
 	deliver := txidem.WrapSeen(w.guard, func(id string) string { return id }, func(ctx context.Context, _ string) error {
 		if result != nil {
 			w.calls.Add(1)

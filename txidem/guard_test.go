@@ -3,6 +3,7 @@ package txidem
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +70,7 @@ func TestBadIDSendsNothing(t *testing.T) {
 	require.NoError(t, err)
 	ctx := t.Context()
 	const bad = "a\x00"
-	handler := func(context.Context, pgx.Tx) error { t.Error("handler ran"); return nil }
+	handler := func(context.Context, pgx.Tx) error { t.Error("handler ran"); return io.EOF }
 	calls := map[string]func() error{
 		"Process":  func() error { _, err := g.Process(ctx, bad, handler); return err },
 		"Seen":     func() error { _, err := g.Seen(ctx, bad); return err },

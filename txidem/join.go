@@ -48,11 +48,12 @@ func (g *Guard) ClaimSQL(ctx context.Context, tx SQLTx, id string, _ ...Option) 
 		return 0, errors.New("txidem: ClaimSQL needs a transaction, got nil")
 	}
 	return g.join(ctx, id, func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
-		rows, err := tx.QueryContext(ctx, query, args...)
+		rows, err := tx.QueryContext(ctx, query, args...) //nolint:rowserrcheck // sqlRow.Scan asks for it
 		if err != nil {
 			return err
 		}
-		return errors.Join(scan(sqlRow{rows}), rows.Close())
+		defer rows.Close() //nolint:errcheck // sqlRow.Scan has read to the end or has an error of its own
+		return scan(sqlRow{rows})
 	})
 }
 

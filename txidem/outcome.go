@@ -5,13 +5,13 @@ package txidem
 type Outcome int
 
 const (
-	// Processed: the handler ran, and its effect and the record are committed together.
+	// Processed means that the handler ran, and its effect and the record are committed together.
 	Processed Outcome = iota + 1
 
-	// Duplicate: the message was processed before. The handler did not run. Ack the delivery.
+	// Duplicate means that the message was processed before. The handler did not run. Ack the delivery.
 	Duplicate
 
-	// Unguarded: the message has no id, so the handler ran and no record was made. A redelivery runs it again.
+	// Unguarded means that the message has no id, so the handler ran and no record was made. A redelivery runs it again.
 	Unguarded
 )
 

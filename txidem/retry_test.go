@@ -34,7 +34,7 @@ func TestRetryable(t *testing.T) {
 		"serialization":       {&pgconn.PgError{Code: "40001"}, true, 0},
 		"hid a failure":       {fmt.Errorf("%w: x", ErrTxAborted), true, 0},
 		"context ended":       {context.DeadlineExceeded, true, 0},
-		"other driver's code": {otherDriver("08006"), true, time.Second},
+		"other driver's code": {driverError("08006"), true, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,10 +44,10 @@ func TestRetryable(t *testing.T) {
 	}
 }
 
-type otherDriver string
+type driverError string
 
-func (o otherDriver) Error() string    { return "other driver: " + string(o) }
-func (o otherDriver) SQLState() string { return string(o) }
+func (o driverError) Error() string    { return "other driver: " + string(o) }
+func (o driverError) SQLState() string { return string(o) }
 
 // Only what the server decides before it commits proves that it did not.
 func TestProvesRollback(t *testing.T) {
