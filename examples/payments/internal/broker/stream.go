@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -11,6 +12,9 @@ import (
 // AckWait is how long the broker waits for an ack before it delivers a message again. It is short, so that the message
 // of a killed worker comes back soon.
 const AckWait = 2 * time.Second
+
+// publishBatch is how many messages are sent before their acks are waited for.
+const publishBatch = 500
 
 // Consumer is the name of the one durable consumer of every stream.
 const Consumer = "ledger"
@@ -45,11 +49,32 @@ func (s *Stream) Name() string { return s.name }
 
 // Publish stores bodies in their order. They carry no Nats-Msg-Id, so the broker keeps every copy.
 func (s *Stream) Publish(ctx context.Context, bodies [][]byte) error {
-	for _, body := range bodies {
-		if _, err := s.js.Publish(ctx, s.name, body); err != nil {
+	for batch := range slices.Chunk(bodies, publishBatch) {
+		if err := s.publishBatch(ctx, batch); err != nil {
 			return fmt.Errorf("broker: publish to stream %s: %w", s.name, err)
 		}
-		s.published++
+		s.published += len(batch)
+	}
+	return nil
+}
+
+// publishBatch sends bodies one after another and then waits for the broker's acks.
+func (s *Stream) publishBatch(ctx context.Context, bodies [][]byte) error {
+	acks := make([]jetstream.PubAckFuture, len(bodies))
+	for i, body := range bodies {
+		var err error
+		if acks[i], err = s.js.PublishAsync(s.name, body); err != nil {
+			return err
+		}
+	}
+	for _, ack := range acks {
+		select {
+		case <-ack.Ok():
+		case err := <-ack.Err():
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	return nil
 }

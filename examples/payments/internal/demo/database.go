@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/txidem/txidem-go/integration/pgserver"
 )
@@ -29,13 +29,13 @@ func openDatabase(ctx context.Context, dsn string) (*database, error) {
 }
 
 func openDSN(ctx context.Context, dsn string) (*database, error) {
-	conn, err := pgx.Connect(ctx, dsn)
+	pool, err := pgxpool.New(ctx, dsn)
 	if err != nil {
-		return nil, fmt.Errorf("connect to the server of -dsn: %w", err)
+		return nil, fmt.Errorf("read -dsn: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer pool.Close()
 	var version string
-	if err := conn.QueryRow(ctx, "SHOW server_version").Scan(&version); err != nil {
+	if err := pool.QueryRow(ctx, "SHOW server_version").Scan(&version); err != nil {
 		return nil, fmt.Errorf("ask the server of -dsn for its version: %w", err)
 	}
 	return &database{dsn: dsn, line: "PostgreSQL " + version + ", from -dsn", stop: func() error { return nil }}, nil

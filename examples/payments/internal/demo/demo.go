@@ -50,6 +50,8 @@ func Run(ctx context.Context, cfg Config) (_ []Result, err error) {
 func (d *demo) announce() {
 	fmt.Fprintf(d.config.Out, "server: %s\n", d.database.line)
 	fmt.Fprintf(d.config.Out, "seed:   %d (repeat this run with -seed %[1]d)\n", d.config.Seed)
+	fmt.Fprintf(d.config.Out, "work:   %d messages, %d of them published twice; %d workers, %d kills in each of three runs\n",
+		d.config.Messages, len(d.plan.Order)-len(d.plan.Commands), d.config.Workers, d.config.Kills)
 }
 
 // run works the stream with one handler, on tables of its own.
