@@ -22,7 +22,7 @@ import (
 type guest struct {
 	name    string
 	setup   func(w *world)
-	use     func(w *world, ctx context.Context, tx pgx.Tx) error
+	use     func(ctx context.Context, w *world, tx pgx.Tx) error
 	visible string // counts what use leaves behind
 	want    int
 }
@@ -56,7 +56,7 @@ func TestHandedTransactionIsAPgxTx(t *testing.T) {
 			}
 			handler := func(ctx context.Context, tx pgx.Tx) error {
 				w.calls.Add(1)
-				return g.use(w, ctx, tx)
+				return g.use(ctx, w, tx)
 			}
 			_, err := w.guard.Process(t.Context(), "m", func(ctx context.Context, tx pgx.Tx) error {
 				require.NoError(t, handler(ctx, tx))
@@ -116,7 +116,7 @@ func (q *queries) touchRow(ctx context.Context, id int64) error {
 	return err
 }
 
-func useSQLC(w *world, ctx context.Context, tx pgx.Tx) error {
+func useSQLC(ctx context.Context, w *world, tx pgx.Tx) error {
 	q := (&queries{db: w.pool}).WithTx(tx)
 	id, err := q.addRow(ctx, "first")
 	if err != nil {
@@ -149,7 +149,7 @@ func setupRiver(w *world) {
 }
 
 // useRiver enqueues jobs with a client that only inserts: one at a time, and many in one call.
-func useRiver(w *world, ctx context.Context, tx pgx.Tx) error {
+func useRiver(ctx context.Context, w *world, tx pgx.Tx) error {
 	client, err := river.NewClient(riverpgxv5.New(w.pool), &river.Config{})
 	if err != nil {
 		return err
@@ -163,14 +163,14 @@ func useRiver(w *world, ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-func useCopyFrom(w *world, ctx context.Context, tx pgx.Tx) error {
+func useCopyFrom(ctx context.Context, w *world, tx pgx.Tx) error {
 	n, err := tx.CopyFrom(ctx, pgx.Identifier{"biz"}, []string{"v"},
 		pgx.CopyFromSlice(1000, func(i int) ([]any, error) { return []any{fmt.Sprint(i)}, nil }))
 	require.Equal(w.t, int64(1000), n)
 	return err
 }
 
-func useSendBatch(w *world, ctx context.Context, tx pgx.Tx) error {
+func useSendBatch(ctx context.Context, w *world, tx pgx.Tx) error {
 	var inserted int64
 	var total int
 	b := &pgx.Batch{}
@@ -189,11 +189,11 @@ func useSendBatch(w *world, ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-func useBeginFunc(w *world, ctx context.Context, tx pgx.Tx) error {
+func useBeginFunc(ctx context.Context, _ *world, tx pgx.Tx) error {
 	return pgx.BeginFunc(ctx, tx, func(nested pgx.Tx) error { return insert(ctx, nested, "kept") })
 }
 
-func useBeginFuncRolledBack(w *world, ctx context.Context, tx pgx.Tx) error {
+func useBeginFuncRolledBack(ctx context.Context, w *world, tx pgx.Tx) error {
 	err := pgx.BeginFunc(ctx, tx, func(nested pgx.Tx) error {
 		return errors.Join(insert(ctx, nested, "undone"), io.ErrNoProgress)
 	})
@@ -207,7 +207,7 @@ func insert(ctx context.Context, tx pgx.Tx, v string) error {
 }
 
 // useNested keeps one savepoint of the second level and undoes another, by an error of the server.
-func useNested(w *world, ctx context.Context, tx pgx.Tx) error {
+func useNested(ctx context.Context, w *world, tx pgx.Tx) error {
 	return pgx.BeginFunc(ctx, tx, func(outer pgx.Tx) error {
 		if err := insert(ctx, outer, "outer"); err != nil {
 			return err
@@ -231,7 +231,7 @@ func useNested(w *world, ctx context.Context, tx pgx.Tx) error {
 }
 
 // useLargeObjects writes more than one page, seeks, and reads back what it wrote.
-func useLargeObjects(w *world, ctx context.Context, tx pgx.Tx) error {
+func useLargeObjects(ctx context.Context, w *world, tx pgx.Tx) error {
 	objects := tx.LargeObjects()
 	oid, err := objects.Create(ctx, 0)
 	if err != nil {
@@ -256,7 +256,7 @@ func useLargeObjects(w *world, ctx context.Context, tx pgx.Tx) error {
 	return object.Close()
 }
 
-func useCollectRows(w *world, ctx context.Context, tx pgx.Tx) error {
+func useCollectRows(ctx context.Context, w *world, tx pgx.Tx) error {
 	type row struct {
 		ID int64
 		V  string
@@ -270,7 +270,7 @@ func useCollectRows(w *world, ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-func usePrepare(w *world, ctx context.Context, tx pgx.Tx) error {
+func usePrepare(ctx context.Context, w *world, tx pgx.Tx) error {
 	statement, err := tx.Prepare(ctx, "add", `INSERT INTO biz (v) VALUES ($1)`)
 	if err != nil {
 		return err
@@ -285,7 +285,7 @@ func usePrepare(w *world, ctx context.Context, tx pgx.Tx) error {
 }
 
 // useConn sends through the connection below the transaction, as libraries do for its type map or for COPY to a writer.
-func useConn(w *world, ctx context.Context, tx pgx.Tx) error {
+func useConn(ctx context.Context, w *world, tx pgx.Tx) error {
 	require.NotNil(w.t, tx.Conn().TypeMap())
 	if err := insert(ctx, tx, "copied"); err != nil {
 		return err

@@ -321,10 +321,10 @@ func requireReadOnly(t *testing.T, sent []string) {
 	require.NotEmpty(t, sent)
 	inside := false
 	for _, sql := range sent {
-		switch text := strings.ToLower(strings.TrimSpace(sql)); {
-		case text == "begin read only":
+		switch text := strings.ToLower(strings.TrimSpace(sql)); text {
+		case "begin read only":
 			inside = true
-		case text == "commit":
+		case "commit":
 			inside = false
 		default:
 			require.True(t, inside && strings.HasPrefix(text, "select"), sql)
