@@ -74,7 +74,7 @@ func TestDuplicateWritesNothing(t *testing.T) {
 func walBytes(t *testing.T, tx pgx.Tx, id string) int {
 	t.Helper()
 	claim := sqlgen.New(sqlgen.DefaultSchema, sqlgen.DefaultTable).Claim
-	rows, err := tx.Query(t.Context(), `EXPLAIN (ANALYZE, WAL, COSTS off, TIMING off, SUMMARY off) `+claim, id, consumer, "5000ms")
+	rows, err := tx.Query(t.Context(), `EXPLAIN (ANALYZE, WAL, COSTS off, TIMING off, SUMMARY off) `+claim, id, consumer, "5000ms", "5min")
 	require.NoError(t, err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)

@@ -31,7 +31,7 @@ func (c *turns) through(t *testing.T) func(*pgxpool.Config) {
 		t.Cleanup(func() { _ = listener.Close() })
 		addr := listener.Addr().(*net.TCPAddr)
 		cfg.ConnConfig.Host, cfg.ConnConfig.Port = addr.IP.String(), uint16(addr.Port)
-		cfg.ConnConfig.Fallbacks = nil
+		cfg.ConnConfig.Fallbacks, cfg.ConnConfig.TLSConfig = nil, nil
 		cfg.MaxConns = 1
 	}
 }

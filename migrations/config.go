@@ -47,7 +47,7 @@ func (c *Config) resolve() (Config, error) {
 	if err := sqlgen.CheckTable(r.Table); err != nil {
 		return r, fmt.Errorf("migrations: Table %w", err)
 	}
-	if err := sqlgen.CheckLockTimeout(r.LockTimeout); err != nil {
+	if err := sqlgen.CheckTimeout(r.LockTimeout); err != nil {
 		return r, fmt.Errorf("migrations: LockTimeout %w", err)
 	}
 	return r, nil

@@ -48,7 +48,7 @@ var (
 func (c Config) locked(ctx context.Context, db DB, fn func(tx pgx.Tx, current int) (Report, error)) (Report, error) {
 	var report Report
 	err := pgx.BeginTxFunc(ctx, db, migrating, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, takeLock, sqlgen.LockTimeout(c.LockTimeout), c.Schema, c.Table)
+		_, err := tx.Exec(ctx, takeLock, sqlgen.Timeout(c.LockTimeout), c.Schema, c.Table)
 		if err != nil {
 			return c.explain("the migration lock", err)
 		}

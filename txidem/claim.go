@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
 // claimGrace is how much later than InFlightWait the client gives up on a claim by itself. The server's lock_timeout
@@ -23,27 +25,36 @@ const claimGrace = time.Second
 func (g *Guard) begin(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOptions, id string) (*transaction, bool, error) {
 	bounded, cancel := context.WithTimeout(ctx, g.cfg.InFlightWait+claimGrace)
 	defer cancel()
-	b := &pgx.Batch{}
-	b.BeginTx(opts)
-	b.Queue(g.sql.Claim, id, g.cfg.Consumer, g.wait)
-	br := conn.SendBatch(bounded, b)
-	t := &transaction{conn: conn, tx: br.Tx()}
-	_, beginErr := br.Exec()
-	tag, claimErr := br.Exec()
-	if err := errors.Join(beginErr, claimErr, br.Close()); err != nil {
+	t, rows, err := beginWith(bounded, conn, opts, g.sql.Claim, id, g.cfg.Consumer, g.wait, g.idle)
+	if err != nil {
 		t.rollback(ctx)
-		return nil, false, g.claimError(ctx, bounded, id, firstOf(beginErr, claimErr, err))
+		return nil, false, g.claimError(ctx, bounded, id, err)
 	}
-	return t, tag.RowsAffected() == 1, nil
+	return t, rows == 1, nil
 }
 
 // beginUnguarded begins the transaction of a message without an id.
 func (g *Guard) beginUnguarded(ctx context.Context, conn *pgxpool.Conn) (*transaction, error) {
-	tx, err := conn.BeginTx(ctx, g.cfg.TxOptions)
+	t, _, err := beginWith(ctx, conn, g.cfg.TxOptions, g.sql.Mark, g.idle)
 	if err != nil {
+		t.rollback(ctx)
 		return nil, withContext(ctx, "BEGIN", err)
 	}
-	return &transaction{conn: conn, tx: tx}, nil
+	return t, nil
+}
+
+// beginWith sends BEGIN and the first statement of a transaction in one round trip. It returns the transaction in every
+// case: after an error it is to be rolled back.
+func beginWith(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOptions, first string, args ...any) (*transaction, int64, error) {
+	opts.CommitQuery = sqlgen.Commit
+	b := &pgx.Batch{}
+	b.BeginTx(opts)
+	b.Queue(first, args...)
+	br := conn.SendBatch(ctx, b)
+	t := &transaction{conn: conn, tx: br.Tx()}
+	_, beginErr := br.Exec()
+	tag, firstErr := br.Exec()
+	return t, tag.RowsAffected(), firstOf(beginErr, firstErr, br.Close())
 }
 
 // lookAndRollback finds out why a claim inserted nothing and ends the transaction, in one round trip.

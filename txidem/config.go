@@ -12,6 +12,9 @@ import (
 // seconds that brokers commonly give a consumer to ack (SQS and NATS JetStream default to 30 s) to the handler.
 const DefaultInFlightWait = 5 * time.Second
 
+// DefaultIdleLimit is how long a transaction may be idle when [Config.IdleLimit] is zero.
+const DefaultIdleLimit = 5 * time.Minute
+
 // Config says who processes messages and how. Only Consumer is required.
 type Config struct {
 	// Consumer is the logical role that processes the messages, such as "ledger" or "email". Records are keyed by message
@@ -40,6 +43,16 @@ type Config struct {
 	// CommitQuery are refused. Default: what the session has, READ COMMITTED unless the server was told otherwise.
 	TxOptions pgx.TxOptions
 
+	// IdleLimit is how long the handler may leave its transaction without a statement before the server ends it
+	// (idle_in_transaction_session_timeout). It frees the message, and the locks, of a worker that froze or was cut off from
+	// the network; without it they are held until the TCP connection is given up, which can take hours. A stricter
+	// setting of the session stays in force. A handler that is alive and needs longer between two statements loses its
+	// connection: raise the limit for it. At least a millisecond, rounded up to one. Default 5 minutes ([DefaultIdleLimit]).
+	IdleLimit time.Duration
+
+	// Retry bounds the retries inside one delivery. Default: see [RetryPolicy].
+	Retry RetryPolicy
+
 	// Observer is told of every delivery after its connection has been released. Default none.
 	Observer Observer
 }
@@ -55,6 +68,10 @@ func (c Config) resolve() Config {
 	if c.InFlightWait == 0 {
 		c.InFlightWait = DefaultInFlightWait
 	}
+	if c.IdleLimit == 0 {
+		c.IdleLimit = DefaultIdleLimit
+	}
+	c.Retry = c.Retry.resolve()
 	return c
 }
 
@@ -68,8 +85,11 @@ func (c Config) validate() error {
 	if err := sqlgen.CheckTable(c.Table); err != nil {
 		return &ConfigError{Field: "Table", Problem: err.Error()}
 	}
-	if err := sqlgen.CheckLockTimeout(c.InFlightWait); err != nil {
+	if err := sqlgen.CheckTimeout(c.InFlightWait); err != nil {
 		return &ConfigError{Field: "InFlightWait", Problem: err.Error()}
+	}
+	if err := sqlgen.CheckTimeout(c.IdleLimit); err != nil {
+		return &ConfigError{Field: "IdleLimit", Problem: err.Error()}
 	}
 	if c.TxOptions.AccessMode == pgx.ReadOnly {
 		return &ConfigError{Field: "TxOptions", Problem: "has AccessMode read only: the claim is a write"}
@@ -77,5 +97,5 @@ func (c Config) validate() error {
 	if c.TxOptions.CommitQuery != "" {
 		return &ConfigError{Field: "TxOptions", Problem: "has a CommitQuery: the end of the transaction is txidem's"}
 	}
-	return nil
+	return c.Retry.validate()
 }

@@ -22,6 +22,7 @@ type Guard struct {
 	cfg  Config
 	sql  sqlgen.Statements
 	wait string // InFlightWait as a lock_timeout
+	idle string // IdleLimit as an idle_in_transaction_session_timeout
 }
 
 // New makes a Guard. It refuses a Config that cannot work with a *ConfigError and sends nothing: whether the table and
@@ -41,6 +42,7 @@ func New(db DB, cfg *Config) (*Guard, error) {
 		db:   db,
 		cfg:  c,
 		sql:  sqlgen.New(c.Schema, c.Table),
-		wait: sqlgen.LockTimeout(c.InFlightWait),
+		wait: sqlgen.Timeout(c.InFlightWait),
+		idle: sqlgen.Timeout(c.IdleLimit),
 	}, nil
 }

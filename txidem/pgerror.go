@@ -4,17 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
 // The SQLSTATEs that txidem treats in a way of their own.
 const (
+	stateSerialization     = "40001"
+	stateDeadlock          = "40P01"
 	stateUndefinedTable    = "42P01"
 	stateInsufficientRight = "42501"
 	stateReadOnly          = "25006"
 	stateLockTimeout       = "55P03"
+	stateTooManyConns      = "53300"
 )
 
 // sqlState returns the SQLSTATE of err, or "". It asks by method, so that the errors of other drivers, met in joined
@@ -102,6 +108,51 @@ func provesRollback(err error) bool {
 	default:
 		return false
 	}
+}
+
+// endedBehindUs reports whether COMMIT found that the transaction is not the one that was begun.
+func endedBehindUs(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && strings.Contains(pgErr.Message, sqlgen.GuardText)
+}
+
+// conflicted reports whether the transaction lost against another one, and a new transaction can win.
+func conflicted(err error) bool {
+	state := sqlState(err)
+	return state == stateSerialization || state == stateDeadlock
+}
+
+// stale reports whether a prepared statement did not fit any more: its table was altered, or DISCARD took it away. pgx
+// drops it from its cache when it fails, so that one repetition prepares it anew. Behind a pooler that keeps no prepared
+// statements the repetition fails too.
+func stale(err error) bool {
+	switch sqlState(err) {
+	case "0A000", "26000", "42804":
+		return true
+	default:
+		return false
+	}
+}
+
+// serverAway reports whether the server could not be reached, refused the session, or went away: it is worth waiting for.
+// A wrong password or database is not.
+func serverAway(err error) bool {
+	if state := sqlState(err); state != "" {
+		return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || state == stateTooManyConns
+	}
+	var connectErr *pgconn.ConnectError
+	return errors.As(err, &connectErr) || errors.Is(err, errConnLost)
+}
+
+// fatal reports whether the server ended the session with the error.
+func fatal(err error) bool {
+	var pgErr *pgconn.PgError
+	return errors.As(err, &pgErr) && pgErr.SeverityUnlocalized == "FATAL"
+}
+
+// ofContext reports whether an error came from the end of a context, of the caller's or of one that the handler made.
+func ofContext(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || pgconn.Timeout(err)
 }
 
 func firstOf(errs ...error) error {

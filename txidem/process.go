@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Handler does the work of one message through tx. See [Guard.Process].
@@ -23,13 +22,23 @@ var errUnfinished = errors.New("txidem: the handler panicked or called runtime.G
 // the message. Or it is an error: have the message redelivered, unless [Retryable] says that this cannot help.
 //
 // When fn returns an error, that error comes back and nothing is stored. When fn panics or calls runtime.Goexit, nothing
-// is stored and the panic goes on. When ctx ends, before or after fn has returned, nothing is stored, unless COMMIT was on
-// its way by then: see ErrCommitUnknown.
+// is stored and the panic goes on. When ctx ends, before or after fn has returned, nothing is stored and fn is not called
+// again, unless COMMIT was on its way by then.
 //
-// tx is a pgx.Tx in every respect but one: its Commit and Rollback refuse, and the delivery then fails with ErrTxControl
-// whatever fn returns. Begin makes savepoints, whose Commit and Rollback work as usual. tx must not be used after fn has
-// returned. fn should not use the pool that the Guard was made with: with every connection held by a handler that
-// waits for another connection, all of them wait until their contexts end.
+// fn may be called several times in one delivery, each time with a new transaction: after a serialization failure, a
+// deadlock or a lost connection (see [RetryPolicy]). When the connection breaks while COMMIT is on its way, Process finds
+// out what became of it by claiming the id again on another connection: the old transaction either has committed, or can
+// not commit any more once the new claim is ours. That takes [Config.InFlightWait] and five seconds at most, also beyond
+// the end of ctx; then it is ErrCommitUnknown.
+//
+// tx is a pgx.Tx in every respect but one: its end is not the handler's. Commit, Rollback and statements that begin with
+// transaction control other than savepoints are refused, and the delivery then fails with ErrTxControl whatever fn returns.
+// What ends the transaction unseen, in a string of several statements or through tx.Conn(), is found before COMMIT and is
+// ErrTxControl too; what such a statement committed stays, and the redelivery is a Duplicate. Begin makes savepoints, whose
+// Commit and Rollback work as usual. One statement may be in progress at a time: a second one, begun by another goroutine or
+// while rows or a batch are open, is ErrTxBusy, and so is the delivery. tx must not be used after fn has returned. fn should not use the
+// pool that the Guard was made with: with every connection held by a handler that waits for another connection, all of
+// them wait until their contexts end.
 //
 // Process is safe for concurrent use.
 func (g *Guard) Process(ctx context.Context, id string, fn Handler, opts ...Option) (Outcome, error) {
@@ -47,58 +56,11 @@ func (g *Guard) Process(ctx context.Context, id string, fn Handler, opts ...Opti
 	return d.Outcome, d.Err
 }
 
-func (g *Guard) process(ctx context.Context, id string, fn Handler, d *Delivery) (Outcome, error) {
+func (g *Guard) process(ctx context.Context, id string, fn Handler, told *Delivery) (Outcome, error) {
 	guarded, err := checkID(id, g.cfg.RequireID)
 	if err != nil {
 		return 0, err
 	}
-	return g.attempt(ctx, id, guarded, fn, d)
-}
-
-// attempt is one transaction: BEGIN and claim, the handler, COMMIT.
-func (g *Guard) attempt(ctx context.Context, id string, guarded bool, fn Handler, d *Delivery) (Outcome, error) {
-	start := time.Now()
-	conn, err := g.db.Acquire(ctx)
-	if err != nil {
-		return 0, withContext(ctx, "take a connection from the pool", err)
-	}
-	defer conn.Release()
-
-	t, claimed, err := g.open(ctx, conn, id, guarded)
-	d.Claim += time.Since(start)
-	if err != nil {
-		return 0, err
-	}
-	if !claimed {
-		return g.lookAndRollback(ctx, t, id)
-	}
-	defer t.rollback(ctx) // for a panic; does nothing after commit
-	if err := handle(ctx, t, fn, d); err != nil {
-		return 0, err
-	}
-	err = t.commit(ctx)
-	if !guarded {
-		return outcomeOf(Unguarded, err)
-	}
-	return outcomeOf(Processed, err)
-}
-
-// open begins the transaction and says whether the handler is to run in it.
-func (g *Guard) open(ctx context.Context, conn *pgxpool.Conn, id string, guarded bool) (*transaction, bool, error) {
-	if guarded {
-		return g.begin(ctx, conn, g.cfg.TxOptions, id)
-	}
-	t, err := g.beginUnguarded(ctx, conn)
-	return t, err == nil, err
-}
-
-// handle runs the handler on the transaction. An error means that the transaction must not be committed.
-func handle(ctx context.Context, t *transaction, fn Handler, d *Delivery) error {
-	h := handOver(t.tx)
-	defer h.takeBack()
-	err := d.call(func() error { return fn(ctx, h) })
-	if misuse := h.misuse(); misuse != nil && !errors.Is(err, ErrTxControl) {
-		return errors.Join(err, misuse)
-	}
-	return err
+	d := delivery{g: g, id: id, guarded: guarded, fn: fn, told: told, budget: g.newBudget()}
+	return d.deliver(ctx)
 }

@@ -19,12 +19,12 @@ func Retryable(err error) bool {
 	return err != nil
 }
 
-// serverDelay is what RetryAfter says when the server was away, unknown or unprepared: a second is enough for a
+// serverDelay is what RetryAfter says when the server was away or lacks the table: a second is enough for a
 // restart or a failover to make progress, and keeps a queue of failing messages from turning into a busy loop.
 const serverDelay = time.Second
 
-// RetryAfter suggests when to have the message delivered again: after the wait for a message in flight, a second after a
-// failure of the server, and 0, leaving it to the broker, for everything else. It says nothing for errors that are not
+// RetryAfter suggests when to have the message delivered again: after the wait for a message in flight, a second when the
+// server was away, and 0, leaving it to the broker, for everything else. It says nothing for errors that are not
 // [Retryable].
 func RetryAfter(err error) time.Duration {
 	var inFlight *InFlightError
@@ -38,11 +38,4 @@ func RetryAfter(err error) time.Duration {
 	default:
 		return 0
 	}
-}
-
-// serverAway reports whether the SQLSTATE says that the server refused or lost the connection: classes 08 (connection
-// exception), 53 (out of a resource) and 57P (shutting down, starting up).
-func serverAway(err error) bool {
-	state := sqlState(err)
-	return len(state) == 5 && (state[:2] == "08" || state[:2] == "53" || state[:3] == "57P") || errors.Is(err, errConnLost)
 }

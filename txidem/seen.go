@@ -51,7 +51,7 @@ func (g *Guard) Forget(ctx context.Context, id string) error {
 	if err != nil || !guarded {
 		return err
 	}
-	return g.withConn(ctx, func(conn *pgxpool.Conn) error {
+	return g.insist(ctx, func(conn *pgxpool.Conn) error {
 		t, claimed, err := g.begin(ctx, conn, forgetting, id)
 		if err != nil {
 			return err
@@ -87,7 +87,7 @@ func (g *Guard) forget(ctx context.Context, t *transaction, claimed bool, id str
 
 // find reads the record of a message.
 func (g *Guard) find(ctx context.Context, id string) (found record, err error) {
-	err = g.withConn(ctx, func(conn *pgxpool.Conn) error {
+	err = g.insist(ctx, func(conn *pgxpool.Conn) error {
 		found, err = scanRecord(conn.QueryRow(ctx, g.sql.Look, id, g.cfg.Consumer))
 		if err != nil {
 			return g.explain(ctx, "look at the record", err)
@@ -99,10 +99,10 @@ func (g *Guard) find(ctx context.Context, id string) (found record, err error) {
 
 // insert makes the record in a transaction of one statement. It is the same statement as the claim of Process.
 func (g *Guard) insert(ctx context.Context, id string) (made bool, err error) {
-	err = g.withConn(ctx, func(conn *pgxpool.Conn) error {
+	err = g.insist(ctx, func(conn *pgxpool.Conn) error {
 		bounded, cancel := context.WithTimeout(ctx, g.cfg.InFlightWait+claimGrace)
 		defer cancel()
-		tag, err := conn.Exec(bounded, g.sql.Claim, id, g.cfg.Consumer, g.wait)
+		tag, err := conn.Exec(bounded, g.sql.Claim, id, g.cfg.Consumer, g.wait, g.idle)
 		if err != nil {
 			return g.claimError(ctx, bounded, id, err)
 		}
@@ -110,6 +110,23 @@ func (g *Guard) insert(ctx context.Context, id string) (made bool, err error) {
 		return nil
 	})
 	return made, err
+}
+
+// insist lends a connection of the pool to fn, and again after a failure that a new connection or transaction can mend,
+// within the time of [Config.Retry]. fn can be repeated without harm, or its error is ErrCommitUnknown.
+func (g *Guard) insist(ctx context.Context, fn func(conn *pgxpool.Conn) error) error {
+	b := g.newBudget()
+	for {
+		lost := false
+		err := g.withConn(ctx, func(conn *pgxpool.Conn) error {
+			err := fn(conn)
+			lost = conn.Conn().IsClosed()
+			return err
+		})
+		if err == nil || !b.allows(ctx, beforeHandler(ctx, err, lost), 0) {
+			return err
+		}
+	}
 }
 
 // withConn lends a connection of the pool to fn.

@@ -19,6 +19,16 @@ const (
 	statusAborted = 'E' // a statement failed, everything until ROLLBACK is refused
 )
 
+// commitUnknownError is what commit returns when the server did not say what it did.
+type commitUnknownError struct{ cause error }
+
+func (e *commitUnknownError) Error() string { return fmt.Sprintf("%v: %v", ErrCommitUnknown, e.cause) }
+
+// Is makes errors.Is(err, ErrCommitUnknown) true.
+func (e *commitUnknownError) Is(target error) bool { return target == ErrCommitUnknown }
+
+func (e *commitUnknownError) Unwrap() error { return e.cause }
+
 // errConnLost: the connection broke before COMMIT was sent, so nothing is committed.
 var errConnLost = errors.New("txidem: the connection was lost while the handler ran: nothing is stored")
 
@@ -30,7 +40,7 @@ type transaction struct {
 	over bool // commit was sent: the transaction is not ours any more
 }
 
-// commit ends the transaction. Its error says that nothing is stored, unless it is ErrCommitUnknown.
+// commit ends the transaction. Its error says that nothing is stored, unless it is a *commitUnknownError.
 func (t *transaction) commit(ctx context.Context) error {
 	if err := t.committable(ctx); err != nil {
 		t.rollback(ctx)
@@ -41,10 +51,12 @@ func (t *transaction) commit(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
+	case endedBehindUs(err):
+		return fmt.Errorf("%w: it was ended by a statement of the handler, and what is open now is another one", ErrTxControl)
 	case provesRollback(err):
 		return withContext(ctx, "COMMIT was refused and nothing is stored", err)
 	default:
-		return fmt.Errorf("%w: %w", ErrCommitUnknown, err)
+		return &commitUnknownError{cause: err}
 	}
 }
 

@@ -8,8 +8,9 @@ import "strings"
 
 // Statements are the statements for one table. They are rendered once, when a Guard is made.
 type Statements struct {
-	// Claim inserts the record, waiting at most $3 (a lock_timeout) for a copy in flight.
-	// Parameters: message id, consumer, lock_timeout. It affects one row when the claim is ours, none otherwise.
+	// Claim inserts the record, waiting at most $3 (a lock_timeout) for a copy in flight, and marks the transaction (see
+	// Commit). Parameters: message id, consumer, lock_timeout, idle_in_transaction_session_timeout. It affects one row when
+	// the claim is ours, none otherwise.
 	Claim string
 
 	// Join is Claim for a transaction that somebody else owns: whatever it finds, lock_timeout is as before when it
@@ -20,6 +21,10 @@ type Statements struct {
 	// message was processed (false: the row is a lease), and whether the running transaction wrote the row.
 	Look string
 
+	// Mark marks the transaction of a message without an id, as Claim does for the others.
+	// Parameter: idle_in_transaction_session_timeout.
+	Mark string
+
 	// Delete removes the record of a processed message and leaves a lease alone. Parameters: message id, consumer.
 	Delete string
 }
@@ -28,22 +33,41 @@ type Statements struct {
 func New(schema, table string) Statements {
 	r := strings.NewReplacer("{table}", Qualify(schema, table))
 	return Statements{
-		Claim:  r.Replace(claim),
+		Mark:   "SELECT kept, idle FROM " + markWith("$1::text"),
+		Claim:  r.Replace(strings.ReplaceAll(claim, "{mark}", markWith("$4::text"))),
 		Join:   r.Replace(join),
 		Look:   r.Replace(look),
 		Delete: r.Replace(del),
 	}
 }
 
+// markWith renders mark with its parameter.
+func markWith(idle string) string { return strings.ReplaceAll(mark, "{idle}", idle) }
+
+// Commit ends the transaction that Claim or Mark began, in one message. The mark is a setting that is local to that
+// transaction: where it is gone, the transaction was ended behind our back, and whatever is open now is another one. Then
+// the cast fails, with GuardText in the error, and COMMIT is not reached.
+const Commit = `SELECT (CASE WHEN coalesce(current_setting('txidem.lock_timeout', true), '') <> '' THEN '1'
+  ELSE '` + GuardText + `' END)::int; COMMIT`
+
+// GuardText is found in the error of Commit when the transaction is not the one that was begun.
+const GuardText = "txidem: not the transaction of the claim"
+
+// mark keeps the session's lock_timeout, which also marks the transaction, and bounds how long the transaction may be
+// idle: by the last parameter, or by what the session has when that is stricter. 0 means no limit to the server.
+const mark = `(SELECT set_config('txidem.lock_timeout', current_setting('lock_timeout'), true) AS kept,
+        set_config('idle_in_transaction_session_timeout',
+          CASE WHEN session.idle <> '0' AND session.idle::interval < {idle}::interval THEN session.idle ELSE {idle} END, true) AS idle
+      FROM (SELECT current_setting('idle_in_transaction_session_timeout') AS idle) AS session) AS marked`
+
 // claim bounds its own wait: the subqueries in FROM run before the INSERT reaches the key. They are nested, so that the
-// session's lock_timeout has been kept in txidem.lock_timeout before it is replaced. RETURNING puts it back, and runs
-// for a claimed row only; without one the transaction is rolled back, which puts it back as well.
+// session's lock_timeout has been kept before it is replaced. RETURNING puts it back, and runs for a claimed row only;
+// without one the transaction is rolled back, which puts it back as well.
 //
 // Lock relied on: the unique index makes a second INSERT of a key wait for the transaction that inserted it first.
 const claim = `INSERT INTO {table} (message_id, consumer, processed_at)
 SELECT $1::text, $2::text, now()
-FROM (SELECT set_config('lock_timeout', $3::text, true)
-      FROM (SELECT set_config('txidem.lock_timeout', current_setting('lock_timeout'), true)) AS kept) AS bounded
+FROM (SELECT set_config('lock_timeout', $3::text, true) FROM {mark}) AS bounded
 ON CONFLICT (message_id, consumer) DO NOTHING
 RETURNING set_config('lock_timeout', current_setting('txidem.lock_timeout'), true)`
 

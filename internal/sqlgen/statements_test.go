@@ -67,15 +67,15 @@ func TestCheckNames(t *testing.T) {
 	require.LessOrEqual(t, len(VersionTable(strings.Repeat("t", MaxTable))), maxIdentifier)
 }
 
-func TestLockTimeout(t *testing.T) {
+func TestTimeout(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "1ms", LockTimeout(time.Nanosecond), "0 would mean for ever")
-	require.Equal(t, "1ms", LockTimeout(time.Millisecond))
-	require.Equal(t, "2ms", LockTimeout(time.Millisecond+1))
-	require.Equal(t, "5000ms", LockTimeout(5*time.Second))
-	require.Equal(t, "2147483647ms", LockTimeout(MaxLockTimeout))
-	require.NoError(t, CheckLockTimeout(MaxLockTimeout))
-	require.Error(t, CheckLockTimeout(MaxLockTimeout+1))
-	require.Error(t, CheckLockTimeout(0))
-	require.Error(t, CheckLockTimeout(-time.Second))
+	require.Equal(t, "1ms", Timeout(time.Nanosecond), "0 would mean for ever")
+	require.Equal(t, "1ms", Timeout(time.Millisecond))
+	require.Equal(t, "2ms", Timeout(time.Millisecond+1))
+	require.Equal(t, "5000ms", Timeout(5*time.Second))
+	require.Equal(t, "2147483647ms", Timeout(MaxTimeout))
+	require.NoError(t, CheckTimeout(MaxTimeout))
+	require.Error(t, CheckTimeout(MaxTimeout+1))
+	require.Error(t, CheckTimeout(0))
+	require.Error(t, CheckTimeout(-time.Second))
 }

@@ -1,0 +1,198 @@
+package txidem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// delivery is one message on its way through its attempts. The loop is in deliver, one attempt in attempt, and what an
+// attempt's failure means for the next one in the small methods below; the end of a transaction is in transaction.go.
+type delivery struct {
+	g       *Guard
+	id      string
+	guarded bool
+	fn      Handler
+	told    *Delivery
+	budget  budget
+
+	// unknown is set from a COMMIT whose outcome is not known until it is resolved. Then attempts run under resolving
+	// instead of the caller's context: the question has to be answered whatever became of the caller.
+	unknown   *commitUnknownError
+	resolving context.Context //nolint:containedctx // lives and ends with deliver
+}
+
+// ending is the result of one attempt, and how the delivery goes on.
+type ending struct {
+	outcome Outcome
+	err     error
+	next    next
+}
+
+func failed(err error, n next) ending { return ending{err: err, next: n} }
+
+// deliver makes attempts until one result stands or the budget is spent.
+func (d *delivery) deliver(ctx context.Context) (Outcome, error) {
+	release := func() {}
+	defer func() { release() }()
+	for {
+		e := d.attempt(ctx)
+		if d.unknown != nil && d.resolving == nil {
+			release()
+			d.resolving, release = d.g.resolvingContext(ctx)
+		}
+		if !d.again(ctx, e) {
+			return outcomeOf(e.outcome, e.err)
+		}
+	}
+}
+
+// again decides whether there is another attempt, and pauses before it.
+func (d *delivery) again(ctx context.Context, e ending) bool {
+	if d.unknown != nil && e.next != stop {
+		return sleep(d.resolving, d.budget.pause(e.next))
+	}
+	return d.budget.allows(ctx, e.next, d.told.Attempts)
+}
+
+// resolvingContext is for finding out what became of a COMMIT. It goes on when the caller's context has ended, and leaves
+// room for a connection to be had and for a claim to wait.
+func (g *Guard) resolvingContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), g.cfg.InFlightWait+endLimit)
+}
+
+// attempt is one transaction: BEGIN and claim, the handler, COMMIT. Its connection is back in the pool when it returns, so
+// that the next attempt can have it, or the place of it.
+func (d *delivery) attempt(ctx context.Context) ending {
+	opening := ctx
+	if d.unknown != nil {
+		opening = d.resolving
+	}
+	start := time.Now()
+	conn, err := d.g.db.Acquire(opening)
+	if err != nil {
+		return d.notOpened(opening, withContext(opening, "take a connection from the pool", err), false)
+	}
+	defer conn.Release()
+
+	t, claimed, err := d.open(opening, conn)
+	d.told.Claim += time.Since(start)
+	if err != nil {
+		return d.notOpened(opening, err, conn.Conn().IsClosed())
+	}
+	if !claimed {
+		return d.notClaimed(opening, t)
+	}
+	defer t.rollback(ctx) // for a panic; does nothing after commit
+	if err := d.rolledBack(ctx); err != nil {
+		return failed(err, stop)
+	}
+	return d.work(ctx, t)
+}
+
+// open begins the transaction and says whether the handler is to run in it.
+func (d *delivery) open(ctx context.Context, conn *pgxpool.Conn) (*transaction, bool, error) {
+	if d.guarded {
+		return d.g.begin(ctx, conn, d.g.cfg.TxOptions, d.id)
+	}
+	t, err := d.g.beginUnguarded(ctx, conn)
+	return t, err == nil, err
+}
+
+// notOpened judges a failure before the handler ran. lost says that the connection is closed.
+func (d *delivery) notOpened(ctx context.Context, err error, lost bool) ending {
+	n := beforeHandler(ctx, err, lost)
+	if d.unknown != nil {
+		err = fmt.Errorf("%w: asking for it failed: %w", d.unknown, err)
+	}
+	return failed(err, n)
+}
+
+// notClaimed looks at why the claim inserted nothing.
+func (d *delivery) notClaimed(ctx context.Context, t *transaction) ending {
+	outcome, err := d.g.lookAndRollback(ctx, t, d.id)
+	switch {
+	case err != nil:
+		return d.notOpened(ctx, err, t.conn.Conn().IsClosed())
+	case d.unknown != nil:
+		return ending{outcome: Processed}
+	default:
+		return ending{outcome: outcome}
+	}
+}
+
+// rolledBack is called with a new claim in hand. When a COMMIT was unknown, that claim proves that it did not take place,
+// since the key would be taken. It returns the error to end with, or nil when the handler is to run.
+func (d *delivery) rolledBack(ctx context.Context) error {
+	if d.unknown == nil {
+		return nil
+	}
+	cause := d.unknown.cause
+	d.unknown, d.resolving = nil, nil
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("txidem: not committed, the context ended: %w: %w", ctx.Err(), cause)
+	case !d.mayRerun(cause):
+		return fmt.Errorf("txidem: COMMIT failed and nothing is stored: %w", cause)
+	default:
+		return nil
+	}
+}
+
+// mayRerun reports whether a COMMIT that failed for this cause, and did not take place, is followed by another run.
+// The server's own answer to COMMIT is the handler's business; a broken connection is not.
+func (d *delivery) mayRerun(cause error) bool {
+	answered := sqlState(cause) != "" && !fatal(cause)
+	return !answered && d.budget.left(d.told.Attempts)
+}
+
+// work runs the handler and ends the transaction.
+func (d *delivery) work(ctx context.Context, t *transaction) ending {
+	h := &handedTx{tx: t.tx, state: &handover{}}
+	defer h.state.takeBack()
+	err := d.told.call(func() error { return d.fn(ctx, h) })
+	h.state.takeBack()
+	misuse, lost := h.state.found()
+	if err != nil || misuse != nil {
+		closed := t.conn.Conn().IsClosed()
+		return failed(withMisuse(err, misuse), afterHandler(ctx, err, misuse, lost, closed))
+	}
+	return d.afterCommit(ctx, t.commit(ctx), lost)
+}
+
+// withMisuse keeps the handler's error first in the chain, and as it is when there is no other.
+func withMisuse(err, misuse error) error {
+	switch {
+	case misuse == nil:
+		return err
+	case err == nil, errors.Is(misuse, ErrTxControl) && errors.Is(err, ErrTxControl):
+		return firstOf(err, misuse)
+	default:
+		return errors.Join(err, misuse)
+	}
+}
+
+// afterCommit judges the end of the transaction.
+func (d *delivery) afterCommit(ctx context.Context, err, lost error) ending {
+	var unknown *commitUnknownError
+	switch {
+	case err == nil && d.guarded:
+		return ending{outcome: Processed}
+	case err == nil:
+		return ending{outcome: Unguarded}
+	case errors.As(err, &unknown) && d.guarded:
+		d.unknown = unknown
+		return failed(err, soon)
+	case errors.As(err, &unknown):
+		return failed(fmt.Errorf("%w: a message without an id leaves nothing to ask for", err), stop)
+	case errors.Is(err, errConnLost) && lost != nil && ofContext(lost):
+		return failed(fmt.Errorf("%w: %w", err, lost), stop) // the handler's own deadline closed it
+	case errors.Is(err, errConnLost), conflicted(err):
+		return failed(err, rerun)
+	default:
+		return failed(err, stop)
+	}
+}

@@ -1,0 +1,100 @@
+package txidem
+
+import (
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+// handedRows are rows of a handed transaction. They hold it until they are closed, which is also what reading to the end
+// and a failed Scan do.
+type handedRows struct {
+	pgx.Rows
+	conn  *pgx.Conn
+	state *handover
+	left  bool
+}
+
+func (r *handedRows) Close() {
+	r.Rows.Close()
+	r.leave()
+}
+
+func (r *handedRows) Next() bool {
+	more := r.Rows.Next()
+	if !more {
+		r.leave()
+	}
+	return more
+}
+
+func (r *handedRows) Scan(dest ...any) error {
+	err := r.Rows.Scan(dest...)
+	if err != nil {
+		r.Close()
+	}
+	return err
+}
+
+func (r *handedRows) Values() ([]any, error) {
+	values, err := r.Rows.Values()
+	if err != nil {
+		r.Close()
+	}
+	return values, err
+}
+
+func (r *handedRows) leave() {
+	if !r.left {
+		r.left = true
+		r.state.leave(r.conn, r.Rows.Err())
+	}
+}
+
+// handedRow is the row of QueryRow. It holds the transaction until Scan has read it, as the row below holds the connection.
+type handedRow struct {
+	row   pgx.Row
+	conn  *pgx.Conn
+	state *handover
+	left  bool
+}
+
+func (r *handedRow) Scan(dest ...any) error {
+	err := r.row.Scan(dest...)
+	if !r.left {
+		r.left = true
+		r.state.leave(r.conn, err)
+	}
+	return err
+}
+
+// handedBatch are the results of a batch on a handed transaction. They hold it until they are closed.
+type handedBatch struct {
+	pgx.BatchResults
+	conn  *pgx.Conn
+	state *handover
+	left  bool
+}
+
+func (b *handedBatch) Close() error {
+	err := b.BatchResults.Close()
+	if !b.left {
+		b.left = true
+		b.state.leave(b.conn, err)
+	}
+	return err
+}
+
+// failedRows are the rows of a query that was not sent.
+type failedRows struct{ err error }
+
+func (r failedRows) Close()                                       {}
+func (r failedRows) Err() error                                   { return r.err }
+func (r failedRows) CommandTag() pgconn.CommandTag                { return pgconn.CommandTag{} }
+func (r failedRows) FieldDescriptions() []pgconn.FieldDescription { return nil }
+func (r failedRows) Next() bool                                   { return false }
+func (r failedRows) Scan(...any) error                            { return r.err }
+func (r failedRows) Values() ([]any, error)                       { return nil, r.err }
+func (r failedRows) RawValues() [][]byte                          { return nil }
+func (r failedRows) Conn() *pgx.Conn                              { return nil }
+func (r failedRows) TypeMap() *pgtype.Map                         { return nil }

@@ -1,0 +1,104 @@
+package txidem
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// handover watches the use of a transaction while a handler has it. The handed transaction, the savepoints made from it,
+// and the rows and batches they return share one. One statement is in progress at a time, as on the connection below;
+// what comes in between is refused here, so that the refusal is known and the delivery fails whatever the handler makes of
+// it. Otherwise one goroutine's statement could be refused by the connection and lost, and the others' be committed.
+type handover struct {
+	mu     sync.Mutex
+	busy   bool  // a statement was sent and its result is not read to the end
+	back   bool  // the handler has returned
+	misuse error // the first thing that the handler must not do
+	lost   error // the first error of a statement after which the connection was closed
+}
+
+// enter is asked before a statement is sent. sql is empty where there is no text to look at.
+func (s *handover) enter(sql string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begin(s.refuse(sql))
+}
+
+// enterBatch is enter for a batch. An empty statement of it needs no look.
+func (s *handover) enterBatch(b *pgx.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.refuse("")
+	for _, q := range b.QueuedQueries {
+		err = firstOf(err, s.refuse(q.SQL))
+	}
+	return s.begin(err)
+}
+
+// begin marks the transaction as busy unless the statement was refused. The caller holds the lock.
+func (s *handover) begin(refused error) error {
+	if refused == nil {
+		s.busy = true
+	}
+	return refused
+}
+
+// refuse says why a statement must not be sent. The caller holds the lock.
+func (s *handover) refuse(sql string) error {
+	if s.back {
+		return fmt.Errorf("%w: the handler that it was handed to has returned", pgx.ErrTxClosed)
+	}
+	if s.busy {
+		return s.blame(fmt.Errorf("%w: a statement was begun before the result of another was closed, "+
+			"or by another goroutine", ErrTxBusy))
+	}
+	if control := txControl(sql); control != "" {
+		return s.blame(fmt.Errorf("%w: %s is refused: return nil to commit, an error to roll back, use tx.Begin for a savepoint",
+			ErrTxControl, control))
+	}
+	return nil
+}
+
+// blame keeps the first misuse. The caller holds the lock.
+func (s *handover) blame(err error) error {
+	if s.misuse == nil {
+		s.misuse = err
+	}
+	return err
+}
+
+// refuseEnd is the answer to Commit and Rollback.
+func (s *handover) refuseEnd(method string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.blame(fmt.Errorf("%w: %s is refused: return nil to commit, an error to roll back", ErrTxControl, method))
+}
+
+// leave is told when a statement that entered is done, with its error.
+func (s *handover) leave(conn *pgx.Conn, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+	if err != nil && s.lost == nil && conn.IsClosed() {
+		s.lost = err
+	}
+}
+
+// takeBack ends the handler's use of the transaction: from here on every statement is pgx.ErrTxClosed.
+func (s *handover) takeBack() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.back = true
+	if s.busy {
+		_ = s.blame(fmt.Errorf("%w: close rows and batches, and wait for goroutines, before the handler returns", ErrTxBusy))
+	}
+}
+
+// found returns what was seen. It is called after takeBack.
+func (s *handover) found() (misuse, lost error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.misuse, s.lost
+}

@@ -1,0 +1,124 @@
+package txidem
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// The bounds of the retries inside one delivery when [Config.Retry] leaves them zero. Brokers commonly give a consumer 30
+// seconds to ack: ten for retries, and the wait for a copy in flight, leave time for the handler.
+const (
+	DefaultMaxAttempts = 5
+	DefaultMaxTime     = 10 * time.Second
+)
+
+// RetryPolicy bounds the retries inside one delivery. Retried are serialization failures and deadlocks (SQLSTATE 40001
+// and 40P01), wherever they surface, and a connection that was lost before COMMIT was sent. Each retry is a new
+// transaction, so the handler runs again from its beginning; errors of its own are never retried here. The pauses between
+// attempts grow, with full jitter, up to one second.
+type RetryPolicy struct {
+	// MaxAttempts is how often the handler may run in one delivery. Failures before it ran, such as dead connections in
+	// the pool or a server that is starting, cost time and not attempts. 1 is for handlers that must not run twice
+	// in one delivery. Default 5 ([DefaultMaxAttempts]).
+	MaxAttempts int
+
+	// MaxTime is how long after the start of the delivery a new attempt may begin. It lets a restart or a failover of the
+	// database pass without costing the broker's delivery attempts. Keep it, InFlightWait and the handler's own time
+	// together below the broker's ack deadline. Default 10 s ([DefaultMaxTime]).
+	MaxTime time.Duration
+}
+
+func (p RetryPolicy) resolve() RetryPolicy {
+	if p.MaxAttempts == 0 {
+		p.MaxAttempts = DefaultMaxAttempts
+	}
+	if p.MaxTime == 0 {
+		p.MaxTime = DefaultMaxTime
+	}
+	return p
+}
+
+func (p RetryPolicy) validate() error {
+	if p.MaxAttempts < 0 {
+		return &ConfigError{Field: "Retry.MaxAttempts", Problem: fmt.Sprintf("is %d: it must be positive", p.MaxAttempts)}
+	}
+	if p.MaxTime < 0 {
+		return &ConfigError{Field: "Retry.MaxTime", Problem: fmt.Sprintf("is %s: it must be positive", p.MaxTime)}
+	}
+	return nil
+}
+
+// The longest pauses. The first of a growing pause is firstPause, and each of them is drawn from zero up.
+const (
+	firstPause = 20 * time.Millisecond
+	soonPause  = 20 * time.Millisecond
+	laterPause = 250 * time.Millisecond
+	maxPause   = time.Second
+)
+
+// budget is what is left of the retries of one delivery.
+type budget struct {
+	policy   RetryPolicy
+	start    time.Time
+	failures int // growing pauses taken
+	repeated bool
+}
+
+func (g *Guard) newBudget() budget { return budget{policy: g.cfg.Retry, start: time.Now()} }
+
+// left reports whether the handler may run once more.
+func (b *budget) left(attempts int) bool {
+	return attempts < b.policy.MaxAttempts && time.Since(b.start) < b.policy.MaxTime
+}
+
+// allows reports whether an attempt may begin after another n, and takes the pause before it. It is false when the
+// pause does not fit into the time that the context or the policy leaves.
+func (b *budget) allows(ctx context.Context, n next, attempts int) bool {
+	switch n {
+	case stop:
+		return false
+	case rerun:
+		if attempts >= b.policy.MaxAttempts {
+			return false
+		}
+	case once:
+		if b.repeated {
+			return false
+		}
+		b.repeated = true
+	}
+	pause := b.pause(n)
+	if b.policy.MaxTime-time.Since(b.start) < pause {
+		return false
+	}
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= pause {
+		return false
+	}
+	return sleep(ctx, pause)
+}
+
+func (b *budget) pause(n next) time.Duration {
+	limit := soonPause
+	if n == rerun || n == later {
+		limit = min(maxPause, firstPause<<min(b.failures, 10))
+		b.failures++
+	}
+	if n == later {
+		limit = min(limit, laterPause)
+	}
+	return rand.N(limit)
+}
+
+// sleep waits, and reports false when ctx has ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return ctx.Err() == nil
+	}
+}

@@ -1,0 +1,73 @@
+package txidem
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTxControl(t *testing.T) {
+	t.Parallel()
+	for sql, want := range map[string]string{
+		"begin":                               "BEGIN",
+		"START TRANSACTION":                   "START",
+		"Commit":                              "COMMIT",
+		"commit and chain":                    "COMMIT",
+		"commit prepared 'x'":                 "COMMIT",
+		"end":                                 "END",
+		"END WORK":                            "END",
+		"abort":                               "ABORT",
+		"rollback":                            "ROLLBACK",
+		"rollback;":                           "ROLLBACK",
+		"rollback work":                       "ROLLBACK",
+		"rollback transaction and no chain":   "ROLLBACK",
+		"rollback prepared 'x'":               "ROLLBACK",
+		"prepare transaction 'x'":             "PREPARE TRANSACTION",
+		"PREPARE /* */ TRANSACTION 'x'":       "PREPARE TRANSACTION",
+		" \n\t; ;commit":                      "COMMIT",
+		"-- a comment\ncommit":                "COMMIT",
+		"--\rcommit":                          "COMMIT",
+		"/* a /* nested */ one */ commit":     "COMMIT",
+		"/**/commit":                          "COMMIT",
+		"/*/ still a comment */rollback":      "ROLLBACK",
+		"commit--":                            "COMMIT",
+		"commit/**/":                          "COMMIT",
+		"savepoint a":                         "",
+		"release savepoint a":                 "",
+		"rollback to a":                       "",
+		"ROLLBACK TO SAVEPOINT a":             "",
+		"rollback work to a":                  "",
+		"rollback transaction to savepoint a": "",
+		"rollback /* to */ /**/ to a":         "",
+		"rollback -- to a":                    "ROLLBACK",
+		"prepare p as select 1":               "",
+		"select 1 -- commit":                  "",
+		"insert into t values ('commit')":     "",
+		"/* commit */ select 1":               "",
+		"/* commit":                           "",
+		"-- commit":                           "",
+		"committed":                           "",
+		"beginning":                           "",
+		"commit_log":                          "COMMIT",
+		`"commit"`:                            "",
+		"":                                    "",
+		"set transaction isolation level reserved": "",
+	} {
+		require.Equal(t, want, txControl(sql), "%q", sql)
+	}
+}
+
+// Whatever blank text stands before a statement, the decision is the same.
+func FuzzTxControl(f *testing.F) {
+	f.Add("commit", 1)
+	f.Add("/* /* */ */ rollback to a", 2)
+	f.Add("--\n;begin", 3)
+	f.Fuzz(func(t *testing.T, sql string, n int) {
+		before := []string{"", " ", "\n;", "-- x\n", "/* /* y */ */", "/**/;"}[uint(n)%6]
+		require.Equal(t, txControl(sql), txControl(before+sql))
+		if word := txControl(sql); word != "" {
+			require.Contains(t, strings.ToUpper(sql), strings.Fields(word)[0])
+		}
+	})
+}
