@@ -1,0 +1,377 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/txidem/txidem-go/txidem"
+)
+
+func isolation(level pgx.TxIsoLevel) func(*txidem.Config) {
+	return func(c *txidem.Config) { c.TxOptions.IsoLevel = level }
+}
+
+func retries(p txidem.RetryPolicy) func(*txidem.Config) {
+	return func(c *txidem.Config) { c.Retry = p }
+}
+
+// Case 15: write skew between two messages under SERIALIZABLE. Each reads what the other writes, and neither commits
+// before both have read, so that one of them must fail and run again.
+func TestWriteSkew(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, isolation(pgx.Serializable))
+	var firstRead sync.WaitGroup
+	firstRead.Add(2)
+	skewed := func(id string) txidem.Handler {
+		var once sync.Once
+		return func(ctx context.Context, tx pgx.Tx) error {
+			var n int
+			if err := tx.QueryRow(ctx, `SELECT count(*) FROM biz`).Scan(&n); err != nil {
+				return err
+			}
+			once.Do(func() { firstRead.Done(); firstRead.Wait() })
+			return w.ok(ctx, tx)
+		}
+	}
+	var deliveries sync.WaitGroup
+	outcomes := make([]txidem.Outcome, 2)
+	errs := make([]error, 2)
+	for i, id := range []string{"a", "b"} {
+		deliveries.Go(func() { outcomes[i], errs[i] = w.guard.Process(t.Context(), id, skewed(id)) })
+	}
+	deliveries.Wait()
+	require.NoError(t, errors.Join(errs...))
+	require.Equal(t, []txidem.Outcome{txidem.Processed, txidem.Processed}, outcomes)
+	attempts := 0
+	for _, d := range w.told.list() {
+		attempts += d.Attempts
+	}
+	require.Equal(t, 3, attempts, "one of the two ran twice")
+	w.requireEffects(2)
+}
+
+// Case 15: conflicts that the handler passes on are tried again, wrapped or not; other errors are not.
+func TestConflictsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"40001", "40P01"} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.requireOutcome(txidem.Processed, "m", func(ctx context.Context, tx pgx.Tx) error {
+				require.NoError(t, w.ok(ctx, tx))
+				if w.calls.Load() < 3 {
+					return fmt.Errorf("wrapped: %w", raise(ctx, tx, state))
+				}
+				return nil
+			})
+			w.requireCalls(3)
+			w.requireEffects(1)
+		})
+	}
+}
+
+// raise fails a statement with the given SQLSTATE.
+func raise(ctx context.Context, tx pgx.Tx, state string) error {
+	_, err := tx.Exec(ctx, fmt.Sprintf(`DO $$ BEGIN RAISE EXCEPTION 'raised' USING ERRCODE = '%s'; END $$`, state))
+	return err
+}
+
+// Case 15: a conflict that never ends comes back after the bounded attempts.
+func TestConflictsAreTriedABoundedNumberOfTimes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, retries(txidem.RetryPolicy{MaxAttempts: 3}))
+	_, err := w.guard.Process(t.Context(), "m", func(ctx context.Context, tx pgx.Tx) error {
+		w.calls.Add(1)
+		return raise(ctx, tx, "40001")
+	})
+	var pgErr *pgconn.PgError
+	require.ErrorAs(t, err, &pgErr)
+	require.Equal(t, "40001", pgErr.Code)
+	w.requireCalls(3)
+	require.Equal(t, 3, w.told.list()[0].Attempts)
+	w.requireEffects(0)
+}
+
+// Case 15: a conflict at COMMIT, out of a deferred trigger.
+func TestConflictAtCommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`CREATE SEQUENCE runs`)
+	w.exec(`CREATE FUNCTION conflict() RETURNS trigger LANGUAGE plpgsql AS
+		'BEGIN IF nextval(''runs'') < 3 THEN RAISE EXCEPTION ''late'' USING ERRCODE = ''40001''; END IF; RETURN NULL; END'`)
+	w.exec(`CREATE CONSTRAINT TRIGGER conflict AFTER INSERT ON biz DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW EXECUTE FUNCTION conflict()`)
+	w.requireOutcome(txidem.Processed, "m", w.ok)
+	w.requireCalls(3)
+	w.requireEffects(1)
+}
+
+// Case 15, last part: a deadline shorter than the pause ends the delivery with the conflict, not with a late timeout.
+func TestDeadlineIsRespectedBetweenAttempts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, retries(txidem.RetryPolicy{MaxAttempts: 1000, MaxTime: time.Hour}))
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err := w.guard.Process(ctx, "m", func(ctx context.Context, tx pgx.Tx) error {
+		w.calls.Add(1)
+		return raise(ctx, tx, "40001")
+	})
+	require.Error(t, err)
+	require.Less(t, w.calls.Load(), int64(1000))
+	w.requireEffects(0)
+}
+
+// A deferred constraint's own refusal, and an application's error, are never tried again.
+func TestErrorsOfTheHandlerAreNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"own error":        func(context.Context, pgx.Tx) error { return errors.New("card declined") },
+		"unique violation": func(ctx context.Context, tx pgx.Tx) error { return raise(ctx, tx, "23505") },
+		"statement failed": func(ctx context.Context, tx pgx.Tx) error { return raise(ctx, tx, "22012") },
+		"admin's cancel":   func(ctx context.Context, tx pgx.Tx) error { return raise(ctx, tx, "57014") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			_, err := w.guard.Process(t.Context(), "m", func(ctx context.Context, tx pgx.Tx) error {
+				w.calls.Add(1)
+				return fail(ctx, tx)
+			})
+			require.Error(t, err)
+			w.requireCalls(1)
+			w.requireEffects(0)
+		})
+	}
+}
+
+// Case 16: a copy in flight under the stricter levels, chosen by the guard or by the role.
+func TestCopyInFlightUnderStricterLevels(t *testing.T) {
+	t.Parallel()
+	byRole := func(level string) func(*pgxpool.Config) {
+		return func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level }
+	}
+	for name, change := range map[string]any{
+		"repeatable read":         isolation(pgx.RepeatableRead),
+		"serializable":            isolation(pgx.Serializable),
+		"repeatable read by role": byRole("repeatable read"),
+		"serializable by role":    byRole("serializable"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, change, inFlightWait(time.Minute))
+			first := w.hold(w.guard, "m")
+			waiter := make(chan txidem.Outcome, 1)
+			go func() {
+				outcome, err := w.guard.Process(t.Context(), "m", w.ok)
+				if err != nil {
+					t.Error(err)
+				}
+				waiter <- outcome
+			}()
+			w.waitForLockWaiters(1)
+			first.end(nil)
+			require.Equal(t, txidem.Duplicate, <-waiter)
+			w.requireCalls(1)
+			w.requireEffects(1)
+		})
+	}
+}
+
+// Forget and Remember meet a copy in flight under a stricter level of the role.
+func TestSeenSetUnderStricterLevels(t *testing.T) {
+	t.Parallel()
+	strict := func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable" }
+	w := newWorld(t, strict, inFlightWait(time.Minute))
+	for name, call := range map[string]func(context.Context, string) error{
+		"Forget": w.guard.Forget, "Remember": w.guard.Remember,
+	} {
+		first := w.hold(w.guard, name)
+		result := make(chan error, 1)
+		go func() { result <- call(t.Context(), name) }()
+		w.waitForLockWaiters(1)
+		first.end(nil)
+		require.NoError(t, <-result, name)
+		seen, err := w.guard.Seen(t.Context(), name)
+		require.NoError(t, err)
+		require.Equal(t, name == "Remember", seen)
+	}
+	w.db.Invariant(t)
+}
+
+// A pool full of dead connections costs time and not attempts.
+func TestPoolOfDeadConnections(t *testing.T) {
+	t.Parallel()
+	const n = 16
+	w := newWorld(t, conns(n), func(c *pgxpool.Config) { c.MinConns = n }, retries(txidem.RetryPolicy{MaxAttempts: 1}))
+	w.fillPool(n)
+	w.terminateOthers()
+	w.requireOutcome(txidem.Processed, "m", w.ok)
+	w.requireCalls(1)
+	w.fillPool(n)
+	w.terminateOthers()
+	w.requireOutcome(txidem.Duplicate, "m", w.ok)
+	w.fillPool(n)
+	w.terminateOthers()
+	require.NoError(t, w.guard.Remember(t.Context(), "n"))
+	w.fillPool(n)
+	w.terminateOthers()
+	require.NoError(t, w.guard.Forget(t.Context(), "n"))
+	w.requireEffects(1)
+}
+
+// fillPool makes the pool hold n live connections.
+func (w *world) fillPool(n int) {
+	w.t.Helper()
+	held := make([]*pgxpool.Conn, n)
+	for i := range held {
+		var err error
+		held[i], err = w.pool.Acquire(w.t.Context())
+		require.NoError(w.t, err)
+	}
+	for _, c := range held {
+		c.Release()
+	}
+}
+
+// terminateOthers ends every session of the database but its own, and returns when they are gone.
+func (w *world) terminateOthers() {
+	w.t.Helper()
+	w.waitFor(`SELECT count(pg_terminate_backend(pid)) >= 0 FROM pg_stat_activity
+		WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	w.waitFor(`SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+}
+
+// A connection that is lost while the handler runs is a new transaction, and counts as an attempt.
+func TestConnectionLostInTheHandler(t *testing.T) {
+	t.Parallel()
+	for name, rest := range map[string]func(w *world, ctx context.Context, tx pgx.Tx) error{
+		"noticed by a statement": func(w *world, ctx context.Context, tx pgx.Tx) error { return w.ok(ctx, tx) },
+		"noticed and hidden": func(w *world, ctx context.Context, tx pgx.Tx) error {
+			_ = w.ok(ctx, tx)
+			return nil
+		},
+		"noticed and disguised": func(w *world, ctx context.Context, tx pgx.Tx) error {
+			if err := w.ok(ctx, tx); err != nil {
+				return errors.New("could not insert")
+			}
+			return nil
+		},
+		"noticed at COMMIT": func(*world, context.Context, pgx.Tx) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			first := true
+			w.requireOutcome(txidem.Processed, "m", func(ctx context.Context, tx pgx.Tx) error {
+				if !first {
+					return w.ok(ctx, tx)
+				}
+				first = false
+				_, err := tx.Exec(ctx, `INSERT INTO biz (v) VALUES ('lost')`)
+				require.NoError(t, err)
+				w.terminateOthers()
+				return rest(w, ctx, tx)
+			})
+			require.Equal(t, 2, w.told.list()[0].Attempts)
+			w.requireEffects(1)
+		})
+	}
+}
+
+// After the caller's context has ended the handler is not run again.
+func TestNoRerunAfterTheContextEnded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := w.guard.Process(ctx, "m", func(ctx context.Context, tx pgx.Tx) error {
+		w.calls.Add(1)
+		defer cancel()
+		return raise(ctx, tx, "40001")
+	})
+	require.Error(t, err)
+	w.requireCalls(1)
+	w.requireEffects(0)
+}
+
+// A worker that goes silent inside its transaction does not hold the message: the server ends its transaction, the
+// message is free, and the worker finds out when it comes back.
+func TestSilentWorker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inFlightWait(time.Minute), func(c *txidem.Config) { c.IdleLimit = 100 * time.Millisecond })
+	silent := w.hold(w.guard, "m")
+	w.requireOutcome(txidem.Processed, "m", w.ok) // waits for the silent one's end
+	silent.end(nil)
+	require.NoError(t, silent.err)
+	w.requireCalls(2)
+	w.requireEffects(1)
+}
+
+// The limit is for the transaction of a delivery alone, and a stricter one of the session stays.
+func TestIdleLimit(t *testing.T) {
+	t.Parallel()
+	for own, want := range map[string]string{"0": "5min", "2min": "2min", "1h": "5min"} {
+		t.Run(own, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, conns(1))
+			w.exec(`SET idle_in_transaction_session_timeout = '` + own + `'`)
+			var inside string
+			show := func(ctx context.Context, tx pgx.Tx) error {
+				return tx.QueryRow(ctx, `SHOW idle_in_transaction_session_timeout`).Scan(&inside)
+			}
+			for id, outcome := range map[string]txidem.Outcome{"m": txidem.Processed, "": txidem.Unguarded} {
+				w.requireOutcome(outcome, id, show)
+				require.Equal(t, want, inside, id)
+				require.Equal(t, own, w.setting("idle_in_transaction_session_timeout"))
+			}
+			w.db.Invariant(t)
+		})
+	}
+}
+
+// DDL on the record table behind the back of a prepared claim does not fail a delivery.
+func TestTableChangesUnderAPreparedClaim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, conns(1))
+	unprepared := func(ctx context.Context, tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `INSERT INTO biz (v) VALUES ('ok')`)
+		return err
+	}
+	for i, ddl := range []string{
+		`SELECT 1`,
+		`ALTER TABLE txidem_messages ADD COLUMN note text`,
+		`ALTER TABLE txidem_messages DROP COLUMN note`,
+		`ALTER TABLE txidem_messages ALTER COLUMN processed_at TYPE timestamptz(3)`,
+		`ALTER TABLE txidem_messages ALTER COLUMN message_id TYPE varchar(2000) COLLATE "C"`,
+		`ALTER TABLE txidem_messages ALTER COLUMN message_id TYPE text COLLATE "C"`,
+		`DISCARD ALL`,
+	} {
+		w.exec(ddl)
+		id := fmt.Sprintf("m%d", i)
+		w.requireOutcome(txidem.Processed, id, unprepared)
+		w.requireOutcome(txidem.Duplicate, id, unprepared)
+	}
+	w.pool.Reset() // what the test itself has prepared went with DISCARD ALL
+	w.requireEffects(7)
+}
+
+// A closed pool is an error at once, not something to wait for.
+func TestClosedPool(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pool := w.db.Pool(t)
+	g := newGuard(t, pool, &txidem.Config{Consumer: consumer, Retry: txidem.RetryPolicy{MaxTime: time.Hour}})
+	pool.Close()
+	_, err := g.Process(t.Context(), "m", w.ok)
+	require.ErrorContains(t, err, "closed pool")
+	require.ErrorContains(t, g.Remember(t.Context(), "m"), "closed pool")
+	w.requireCalls(0)
+}
