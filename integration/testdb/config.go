@@ -21,6 +21,10 @@ type Config struct {
 	// Settings are server settings, as in pgserver.Options. Default: none.
 	Settings map[string]string
 
+	// Finish is called after the last test, before the server is stopped: for what a package says about its whole run.
+	// Default: nothing is called.
+	Finish func()
+
 	// Leaks are options for the check for leaked goroutines after the last test. Default: every goroutine that is left
 	// fails the run.
 	Leaks []goleak.Option

@@ -23,6 +23,9 @@ func Main(m *testing.M, config Config) {
 	release := stopOnSignal(shared)
 	code := m.Run()
 	release()
+	if config.Finish != nil {
+		config.Finish()
+	}
 	if err := shared.stop(); err != nil {
 		fmt.Fprintln(os.Stderr, "testdb:", err)
 		code = max(code, 1)
