@@ -29,14 +29,14 @@ func startFamily(t *testing.T) *family {
 	t.Helper()
 	temp, err := os.MkdirTemp("", "payments-test-")
 	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(temp) })
+	t.Cleanup(func() { assert.NoError(t, os.RemoveAll(temp)) })
 	require.NoError(t, os.Chmod(temp, 0o755)) // the server of a root user runs under another account
 	f := &family{cmd: program(t, "-messages", "5000", "-workers", "2", "-kills", "200"), temp: temp}
 	f.cmd.Env = append(f.cmd.Env, "TMPDIR="+temp)
 	stdout, err := f.cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, f.cmd.Start())
-	t.Cleanup(func() { f.cmd.Process.Kill() })
+	t.Cleanup(func() { _ = f.cmd.Process.Kill() }) // gone already, when all went well
 
 	lines := bufio.NewScanner(stdout)
 	require.True(t, lines.Scan(), "the line that says which server was taken")

@@ -86,7 +86,7 @@ func TestThreeHandlersUnderKills(t *testing.T) {
 	require.Equal(t, exitOK, status, "%s%s", stdout, stderr)
 	assert.Empty(t, stderr, "no progress bar and no complaint")
 	assert.Contains(t, stdout, "server: PostgreSQL ")
-	assert.Contains(t, stdout, "seed:   11 ")
+	assert.Contains(t, stdout, "seed:   11 (-seed 11 ")
 	assert.Contains(t, stdout, "exactly once")
 
 	for _, title := range []string{"no dedupe", "seen-set (WrapSeen)", "transaction (Wrap)"} {

@@ -21,11 +21,11 @@ usage: payments [flags]
 
 // parseOptions reads the command line. It writes help and complaints to output.
 func parseOptions(args []string, output io.Writer) (demo.Config, error) {
-	cfg := demo.Config{Seed: rand.Uint64N(1_000_000)}
+	cfg := demo.Config{Seed: rand.Uint64N(1_000_000)} //nolint:gosec // a seed to repeat, not a secret
 	flags := flag.NewFlagSet("payments", flag.ContinueOnError)
 	flags.SetOutput(output)
 	flags.Usage = func() {
-		fmt.Fprint(output, usage)
+		_, _ = fmt.Fprint(output, usage)
 		flags.PrintDefaults()
 	}
 	flags.IntVar(&cfg.Messages, "messages", 1000, "how many different `messages` to publish; one in eight is published twice")
@@ -41,7 +41,7 @@ func parseOptions(args []string, output io.Writer) (demo.Config, error) {
 	}
 	err := check(cfg, flags.Args())
 	if err != nil {
-		fmt.Fprintf(output, "payments: %v; see -help\n", err)
+		_, _ = fmt.Fprintf(output, "payments: %v; see -help\n", err)
 	}
 	return cfg, err
 }

@@ -15,7 +15,7 @@ const (
 	Queue = "payments"
 )
 
-// ErrBadCommand: the message does not command a charge. Every delivery of it fails in the same way.
+// ErrBadCommand says that a message does not command a charge. Every delivery of it fails in the same way.
 var ErrBadCommand = errors.New("payment: not a charge command")
 
 // Command orders one charge.

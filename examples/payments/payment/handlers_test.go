@@ -29,8 +29,12 @@ func withServer(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer server.Stop()
-	return m.Run()
+	status := m.Run()
+	if err := server.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return status
 }
 
 // setUp makes a schema of its own for the test, with a guard on it.

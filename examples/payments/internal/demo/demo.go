@@ -34,8 +34,9 @@ func Run(ctx context.Context, cfg Config) (_ []Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.broker.Stop()) }()
-	d.announce()
-
+	if err := d.announce(); err != nil {
+		return nil, err
+	}
 	var results []Result
 	for _, mode := range worker.Modes() {
 		r, err := d.run(ctx, mode)
@@ -47,11 +48,13 @@ func Run(ctx context.Context, cfg Config) (_ []Result, err error) {
 	return results, nil
 }
 
-func (d *demo) announce() {
-	fmt.Fprintf(d.config.Out, "server: %s\n", d.database.line)
-	fmt.Fprintf(d.config.Out, "seed:   %d (repeat this run with -seed %[1]d)\n", d.config.Seed)
-	fmt.Fprintf(d.config.Out, "work:   %d messages, %d of them published twice; %d workers, %d kills in each of three runs\n",
-		d.config.Messages, len(d.plan.Order)-len(d.plan.Commands), d.config.Workers, d.config.Kills)
+// announce says what is used, and how to use it again.
+func (d *demo) announce() error {
+	_, err := fmt.Fprintf(d.config.Out, `server: %s
+seed:   %d (-seed %[2]d does the same again)
+work:   %[3]d messages, %d of them published twice; %d workers, %d kills in each of three runs
+`, d.database.line, d.config.Seed, d.config.Messages, len(d.plan.Order)-len(d.plan.Commands), d.config.Workers, d.config.Kills)
+	return err
 }
 
 // run works the stream with one handler, on tables of its own.

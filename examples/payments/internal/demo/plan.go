@@ -28,7 +28,7 @@ type Plan struct {
 
 // NewPlan draws a plan.
 func NewPlan(seed uint64, messages, kills int) Plan {
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // it is to be repeated
 	p := Plan{Commands: make([]payment.Command, messages)}
 	for i := range p.Commands {
 		p.Commands[i] = payment.Command{

@@ -39,6 +39,6 @@ func (p progress) set(n int) {
 func (p progress) end() {
 	if p.bar != nil {
 		_ = p.bar.Exit()
-		fmt.Fprintln(p.out)
+		_, _ = fmt.Fprintln(p.out)
 	}
 }

@@ -92,6 +92,7 @@ func (s *shift) handle(e fleet.Event) error {
 		s.deliveries++
 	case worker.Failed:
 		s.lastFailure = e.Report.Text
+	case worker.Ready, worker.Committed, worker.Acking: // remembered above
 	}
 	s.aim(e)
 	return nil
@@ -123,7 +124,7 @@ func (s *shift) replace(e fleet.Event) error {
 	delete(s.stages, e.Worker)
 	delete(s.doomed, e.Worker)
 	if !wasDoomed {
-		return fmt.Errorf("a worker ended by itself: %v", e.Err)
+		return fmt.Errorf("a worker ended by itself: %s", e.End)
 	}
 	s.killed++
 	if last == worker.Committed {

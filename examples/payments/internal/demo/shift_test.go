@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -37,7 +36,7 @@ func TestShiftAimsAtTheWorkerThatReportsTheStage(t *testing.T) {
 func TestShiftEndsWhenAWorkerEndsByItself(t *testing.T) {
 	t.Parallel()
 	s := newShift(nil, worker.Config{}, nil)
-	err := s.handle(fleet.Event{Worker: &fleet.Worker{}, Exited: true, Err: errors.New("no table")})
+	err := s.handle(fleet.Event{Worker: &fleet.Worker{}, Exited: true, End: "no table"})
 	assert.ErrorContains(t, err, "no table")
 }
 

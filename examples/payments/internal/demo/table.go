@@ -27,10 +27,17 @@ func (r Result) row() []string {
 
 // WriteTable writes one line for each result.
 func WriteTable(w io.Writer, results []Result) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, strings.Join(columns, "\t")+"\t")
+	var text strings.Builder
+	text.WriteString(line(columns))
 	for _, r := range results {
-		fmt.Fprintln(t, strings.Join(r.row(), "\t")+"\t")
+		text.WriteString(line(r.row()))
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	if _, err := io.WriteString(t, text.String()); err != nil {
+		return err
 	}
 	return t.Flush()
 }
+
+// line ends each cell with a tab, as tabwriter wants it.
+func line(cells []string) string { return strings.Join(cells, "\t") + "\t\n" }

@@ -16,8 +16,8 @@ const stopLimit = 5 * time.Second
 type Event struct {
 	Worker *Worker
 	Report worker.Report
-	Exited bool  // the process is gone; Report is empty
-	Err    error // with Exited: how it ended
+	Exited bool   // the process is gone; Report is empty
+	End    string // with Exited: how it ended, and what it wrote to its standard error
 }
 
 // Fleet is a number of worker processes. Its methods are for one goroutine.

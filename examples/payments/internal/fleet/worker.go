@@ -25,7 +25,7 @@ func start(cfg worker.Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fleet: find this program: %w", err)
 	}
-	w := &Worker{cmd: exec.Command(program), errors: &bytes.Buffer{}}
+	w := &Worker{cmd: exec.Command(program), errors: &bytes.Buffer{}} //nolint:gosec // it is this program
 	w.cmd.Env = cfg.Environ()
 	w.cmd.Stderr = w.errors
 	w.cmd.SysProcAttr = childAttr()
@@ -55,13 +55,7 @@ func (w *Worker) listen(events chan<- Event) {
 		events <- Event{Worker: w, Report: worker.ParseReport(lines.Text())}
 	}
 	_, _ = io.Copy(io.Discard, w.reports) // what follows a line too long for the scanner
-	events <- Event{Worker: w, Exited: true, Err: w.explain(w.cmd.Wait())}
-}
-
-// explain adds what the worker said on its standard error.
-func (w *Worker) explain(err error) error {
-	if said := strings.TrimSpace(w.errors.String()); said != "" {
-		return fmt.Errorf("%s (%v)", said, w.cmd.ProcessState)
-	}
-	return err
+	_ = w.cmd.Wait()                      // ProcessState says the same
+	end := fmt.Sprintf("%v: %s", w.cmd.ProcessState, strings.TrimSpace(w.errors.String()))
+	events <- Event{Worker: w, Exited: true, End: end}
 }

@@ -33,5 +33,5 @@ func ParseReport(line string) Report {
 // write sends the report to the parent in a single write, so that it arrives even when the worker is killed right after.
 func (r Report) write(w io.Writer) {
 	line := strings.ReplaceAll(string(r.Stage)+" "+r.Text, "\n", " ")
-	fmt.Fprintln(w, strings.TrimSpace(line)) // a parent that is gone ends the worker through its standard input
+	_, _ = fmt.Fprintln(w, strings.TrimSpace(line)) // a parent that is gone ends the worker through its standard input
 }

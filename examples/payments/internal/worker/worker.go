@@ -57,7 +57,7 @@ func run(ctx context.Context, cfg Config, reports io.Writer) error {
 	w := &worker{
 		handle:  handle,
 		reports: reports,
-		pauses:  rand.New(rand.NewPCG(cfg.Seed, uint64(cfg.Number))),
+		pauses:  rand.New(rand.NewPCG(cfg.Seed, uint64(cfg.Number))), //nolint:gosec // pauses, and numbers from 0
 	}
 	return w.consume(ctx, conn, cfg.Stream)
 }
