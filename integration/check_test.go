@@ -82,8 +82,8 @@ func TestCheckOfTables(t *testing.T) {
 			[]string{`column message_id`, `has collation "default"`},
 		},
 		{
-			"other collation", `ALTER TABLE {t} ALTER consumer TYPE text COLLATE "C.utf8"`,
-			[]string{`column consumer`, `has collation "C.utf8"`},
+			"other collation", `ALTER TABLE {t} ALTER consumer TYPE text COLLATE "ucs_basic"`,
+			[]string{`column consumer`, `has collation "ucs_basic"`},
 		},
 		{
 			"both collations", `ALTER TABLE {t} ALTER message_id TYPE text COLLATE "POSIX", ALTER consumer TYPE text COLLATE "POSIX"`,

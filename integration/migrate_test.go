@@ -253,6 +253,22 @@ func TestMigrationHints(t *testing.T) {
 	require.ErrorContains(t, err, `the role needs USAGE and CREATE on schema "closed"`)
 }
 
+// A role that owns the table and may write the versions can take the step back: nothing is made that is there already.
+func TestDownNeedsNoRightToCreate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.migrateOwn()
+	cfg := &migrations.Config{Schema: "own"}
+	pool := w.db.Pool(t, w.role("owner", `GRANT USAGE ON SCHEMA own TO {role}`, `ALTER TABLE own.txidem_messages OWNER TO {role}`,
+		`GRANT SELECT, INSERT, DELETE ON own.txidem_messages_migrations TO {role}`))
+	report, err := migrations.Down(t.Context(), pool, cfg)
+	require.NoError(t, err)
+	require.NotEmpty(t, report.Applied)
+	_, err = migrations.Apply(t.Context(), pool, cfg)
+	requireState(t, "42501", err)
+	require.ErrorContains(t, err, "step 0001")
+}
+
 // statements collects the SQL of what a pool sends, batches included.
 type statements struct {
 	errorTracer
