@@ -51,7 +51,7 @@ func Run(ctx context.Context, cfg Config) (_ []Result, err error) {
 // announce says what is used, and how to use it again.
 func (d *demo) announce() error {
 	_, err := fmt.Fprintf(d.config.Out, `server: %s
-seed:   %d (-seed %[2]d does the same again)
+seed:   %d (-seed %[2]d draws the same messages, copies and kills)
 work:   %[3]d messages, %d of them published twice; %d workers, %d kills in each of three runs
 `, d.database.line, d.config.Seed, d.config.Messages, len(d.plan.Order)-len(d.plan.Commands), d.config.Workers, d.config.Kills)
 	return err
