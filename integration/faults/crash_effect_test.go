@@ -121,12 +121,14 @@ func union(counts ...map[string]int) map[string]bool {
 }
 
 // requireExactlyOnce asserts that the acked messages have one effect each, that every effect is whole and has its record,
-// and that nothing else has an effect.
-func requireExactlyOnce(t testing.TB, pool *pgxpool.Pool, acked []string) {
+// and that nothing else has an effect. What it finds is reported under the fault.
+func requireExactlyOnce(t testing.TB, fault string, pool *pgxpool.Pool, acked []string) {
 	t.Helper()
 	a, err := readAccount(context.WithoutCancel(t.Context()), pool)
 	require.NoError(t, err)
 	f := a.audit(acked, true)
+	report.doubled(transactional, fault, len(f.doubled))
+	report.lost(transactional, fault, len(f.lost))
 	require.True(t, f.none(), "%v: %+v", f, f)
 	require.Len(t, a.debits, len(acked), "messages with an effect")
 }

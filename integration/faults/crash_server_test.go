@@ -13,6 +13,9 @@ import (
 	"github.com/txidem/txidem-go/txidem"
 )
 
+// underLoad is the column of the report for faults at whatever point the deliveries under way have reached.
+const underLoad = "under load"
+
 // tally counts what the deliveries of a test came to.
 type tally struct {
 	processed, duplicates, errors atomic.Int64
@@ -90,7 +93,9 @@ func TestServerCrashes(t *testing.T) {
 	t.Logf("%d kills of the server, %d of them with deliveries under way: %d messages acked after %d deliveries, of which "+
 		"%d processed, %d duplicate, %d failed and %d ran the handler again",
 		kills, underWay, acked, deliveries, y.processed.Load(), y.duplicates.Load(), y.errors.Load(), y.again.Load())
+	const fault = "server killed"
+	report.injected(transactional, fault, underLoad, kills)
 	require.Positive(t, underWay, "kills with deliveries under way")
 	require.Positive(t, y.again.Load()+y.errors.Load(), "deliveries that a kill has hit")
-	requireExactlyOnce(t, pool, q.ackedIDs())
+	requireExactlyOnce(t, fault, pool, q.ackedIDs())
 }
