@@ -16,11 +16,11 @@ import (
 	"github.com/txidem/txidem-go/txidem"
 )
 
-// The environment variables that set how much the tests of this file's kind do. The defaults are for every run.
+// The environment variables that set how much is done. The defaults are for every run.
 const (
 	envServerKills = "FAULTS_SERVER_KILLS" // TestServerCrashes, default 8
 	envWorkerKills = "FAULTS_WORKER_KILLS" // TestWorkerCrashes, default 20
-	envFailovers   = "FAULTS_FAILOVERS"    // TestFailoverToASynchronousStandby, default 1
+	envFailovers   = "FAULTS_FAILOVERS"    // TestFailoverToASynchronousStandby, rounds, default 1
 	envChecks      = "FAULTS_CHECKS"       // TestModel, default 60
 	envSoak        = "FAULTS_SOAK"         // TestSoak, messages, default 3000
 )

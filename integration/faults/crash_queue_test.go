@@ -77,7 +77,9 @@ func (q *queue) make() bool {
 }
 
 // done reports whether nothing is left. The caller holds the lock.
-func (q *queue) done() bool { return q.limit != unlimited && q.made >= q.limit && len(q.pending)+q.out == 0 }
+func (q *queue) done() bool {
+	return q.limit != unlimited && q.made >= q.limit && len(q.pending)+q.out == 0
+}
 
 func (q *queue) ack(message int) {
 	q.mu.Lock()

@@ -24,7 +24,7 @@ type slot struct {
 	dsn  string
 	mode string
 	q    *queue
-	now  *process
+	now  *workerProcess
 
 	kills      map[string]int // by point
 	duplicates int
@@ -35,10 +35,10 @@ func newSlot(t testing.TB, dsn, mode string, q *queue) *slot {
 	return &slot{t: t, dsn: dsn, mode: mode, q: q, kills: map[string]int{}}
 }
 
-func (s *slot) worker() *process {
+func (s *slot) worker() *workerProcess {
 	s.t.Helper()
 	if s.now == nil {
-		s.now = startProcess(s.t, s.dsn, s.mode)
+		s.now = startWorker(s.t, s.dsn, s.mode)
 	}
 	return s.now
 }
@@ -71,7 +71,7 @@ func (s *slot) deliver(point string) bool {
 }
 
 // killAtRandom kills the worker at some moment and returns what it could still say.
-func (s *slot) killAtRandom(p *process) answer {
+func (s *slot) killAtRandom(p *workerProcess) answer {
 	time.Sleep(rand.N(randomLimit)) // the fault's moment: nothing is awaited
 	s.kill(pointRandom)
 	return p.listen()

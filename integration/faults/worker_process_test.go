@@ -13,20 +13,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// process is a worker of its own: a child of this test. It is used by one goroutine.
-type process struct {
+// workerProcess is a worker of its own: a child of this test. It is used by one goroutine.
+type workerProcess struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines chan string // what it says, closed at its end
 	gone  chan struct{}
 }
 
-// startProcess starts a worker that is killed at the end of the test if it is still there.
-func startProcess(t testing.TB, dsn, mode string) *process {
+// startWorker starts a worker that is killed at the end of the test if it is still there.
+func startWorker(t testing.TB, dsn, mode string) *workerProcess {
 	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
-	p := &process{cmd: exec.Command(program), lines: make(chan string, 16), gone: make(chan struct{})}
+	p := &workerProcess{cmd: exec.Command(program), lines: make(chan string, 16), gone: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), envChildDSN+"="+dsn, envChildMode+"="+mode)
 	p.cmd.Stderr = os.Stderr
 	p.cmd.SysProcAttr = workerAttr()
@@ -42,7 +42,7 @@ func startProcess(t testing.TB, dsn, mode string) *process {
 }
 
 // run starts the worker, reads what it says, and waits for its end, all on one thread (see workerAttr).
-func (p *process) run(out io.Reader, started chan<- error) {
+func (p *workerProcess) run(out io.Reader, started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err := p.cmd.Start()
@@ -59,19 +59,19 @@ func (p *process) run(out io.Reader, started chan<- error) {
 }
 
 // kill ends the worker with SIGKILL and returns when it is gone. It may be called again.
-func (p *process) kill() {
+func (p *workerProcess) kill() {
 	_ = p.cmd.Process.Kill() // fails only for one that is gone
 	<-p.gone
 }
 
 // deliver hands a message to the worker.
-func (p *process) deliver(id, point string) error {
+func (p *workerProcess) deliver(id, point string) error {
 	_, err := fmt.Fprintf(p.in, "%s %s\n", id, point)
 	return err
 }
 
 // goAhead lets a worker go on from the point at which it stopped.
-func (p *process) goAhead() error {
+func (p *workerProcess) goAhead() error {
 	_, err := fmt.Fprintln(p.in, "go")
 	return err
 }
@@ -84,7 +84,7 @@ type answer struct {
 	dead    bool   // it said nothing more
 }
 
-func (p *process) listen() answer {
+func (p *workerProcess) listen() answer {
 	line, ok := <-p.lines
 	word, rest, _ := strings.Cut(line, " ")
 	switch {

@@ -25,7 +25,7 @@ func TestKilledWorkerFreesItsMessage(t *testing.T) {
 			g := newGuard(t, pool, func(c *txidem.Config) { c.InFlightWait = time.Hour })
 
 			for _, id := range []string{"waiting", "afterwards"} {
-				p := startProcess(t, db.DSN(), modeGuarded)
+				p := startWorker(t, db.DSN(), modeGuarded)
 				require.NoError(t, p.deliver(id, point))
 				require.True(t, p.listen().reached)
 				if id == "waiting" {
@@ -46,7 +46,7 @@ func TestKilledWorkerFreesItsMessage(t *testing.T) {
 
 // takeOver delivers a message that a worker holds, kills the worker once the delivery waits for it, and returns what
 // became of the delivery.
-func takeOver(t *testing.T, g *txidem.Guard, side *pgx.Conn, p *process, id string) txidem.Outcome {
+func takeOver(t *testing.T, g *txidem.Guard, side *pgx.Conn, p *workerProcess, id string) txidem.Outcome {
 	t.Helper()
 	var outcome txidem.Outcome
 	done := make(chan error, 1)
