@@ -69,6 +69,9 @@ var forgetting = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 // a processed message when there was one.
 func (g *Guard) forget(ctx context.Context, t *transaction, claimed bool, id string) error {
 	tag, err := t.tx.Exec(ctx, g.sql.Delete, id, g.cfg.Consumer)
+	if sqlState(err) == stateLockTimeout { // of the claim, which found the key taken: it bounds the wait for the row too
+		return g.inFlight(id, "its record was being removed the whole wait long")
+	}
 	if err != nil {
 		return g.explain(ctx, "delete the record", err)
 	}
