@@ -26,7 +26,6 @@ type wire struct {
 	conns map[*wireConn]bool
 	armed wireFault
 	fired map[wireFault]int
-	cuts  int
 }
 
 func newWire() *wire { return &wire{conns: map[*wireConn]bool{}, fired: map[wireFault]int{}} }
@@ -90,15 +89,19 @@ func (w *wire) cutOne() bool {
 	for c := range w.conns {
 		all = append(all, c)
 	}
-	if len(all) > 0 {
-		w.cuts++
-	}
 	w.mu.Unlock()
 	if len(all) == 0 {
 		return false
 	}
 	all[rand.IntN(len(all))].cut()
 	return true
+}
+
+// open returns how many connections there are.
+func (w *wire) open() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.conns)
 }
 
 // count returns how often a fault has fired.
