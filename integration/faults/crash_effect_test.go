@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS debits (message_id text NOT NULL);
 CREATE TABLE IF NOT EXISTS credits (message_id text NOT NULL)`
 
 // prepare makes the record table and the effect tables.
-func prepare(t testing.TB, dsn string) {
+func prepare(t *testing.T, dsn string) {
 	t.Helper()
 	ctx := t.Context()
 	conn, err := pgx.Connect(ctx, dsn)
@@ -122,7 +122,7 @@ func union(counts ...map[string]int) map[string]bool {
 
 // requireExactlyOnce asserts that the acked messages have one effect each, that every effect is whole and has its record,
 // and that nothing else has an effect. What it finds is reported under the fault.
-func requireExactlyOnce(t testing.TB, fault string, pool *pgxpool.Pool, acked []string) {
+func requireExactlyOnce(t *testing.T, fault string, pool *pgxpool.Pool, acked []string) {
 	t.Helper()
 	a, err := readAccount(context.WithoutCancel(t.Context()), pool)
 	require.NoError(t, err)

@@ -28,8 +28,11 @@ const (
 // crashStateLimit bounds the wait for a state that must come. Reaching it fails the test; no test passes by waiting.
 const crashStateLimit = 60 * time.Second
 
+// pollEvery is the pause between two looks at a state.
+const pollEvery = 5 * time.Millisecond
+
 // size reads how much to do.
-func size(t testing.TB, env string, usual int) int {
+func size(t *testing.T, env string, usual int) int {
 	t.Helper()
 	text := os.Getenv(env)
 	if text == "" {
@@ -44,7 +47,7 @@ func size(t testing.TB, env string, usual int) int {
 
 // startLocal starts a server that the test may kill. Without server binaries the test is skipped, unless somebody asked
 // for a size: then it must not pass unseen.
-func startLocal(t testing.TB, settings map[string]string) *pgserver.Local {
+func startLocal(t *testing.T, settings map[string]string) *pgserver.Local {
 	t.Helper()
 	server, err := pgserver.StartLocal(t.Context(), pgserver.Options{Settings: settings})
 	if err != nil && strings.Contains(err.Error(), "no folder with initdb and postgres") && !sizeAsked() {
@@ -69,7 +72,7 @@ func sizeAsked() bool {
 }
 
 // newPool makes a pool that lives as long as the test.
-func newPool(t testing.TB, dsn string, changes ...func(*pgxpool.Config)) *pgxpool.Pool {
+func newPool(t *testing.T, dsn string, changes ...func(*pgxpool.Config)) *pgxpool.Pool {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(dsn)
 	require.NoError(t, err)
@@ -85,7 +88,7 @@ func newPool(t testing.TB, dsn string, changes ...func(*pgxpool.Config)) *pgxpoo
 
 // newGuard makes a guard and has it check that the server keeps what it acknowledges: fsync and full_page_writes on,
 // synchronous_commit not off.
-func newGuard(t testing.TB, pool *pgxpool.Pool, changes ...func(*txidem.Config)) *txidem.Guard {
+func newGuard(t *testing.T, pool *pgxpool.Pool, changes ...func(*txidem.Config)) *txidem.Guard {
 	t.Helper()
 	config := &txidem.Config{Consumer: consumer}
 	for _, change := range changes {
@@ -98,7 +101,7 @@ func newGuard(t testing.TB, pool *pgxpool.Pool, changes ...func(*txidem.Config))
 }
 
 // connect opens a connection that no fault of the test is aimed at.
-func connect(t testing.TB, dsn string) *pgx.Conn {
+func connect(t *testing.T, dsn string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
 	require.NoError(t, err)
@@ -107,11 +110,11 @@ func connect(t testing.TB, dsn string) *pgx.Conn {
 }
 
 // waitFor waits until the query, which returns one boolean, says true.
-func waitFor(t testing.TB, conn *pgx.Conn, query string, args ...any) {
+func waitFor(t *testing.T, conn *pgx.Conn, query string, args ...any) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		var met bool
 		require.NoError(t, conn.QueryRow(t.Context(), query, args...).Scan(&met))
 		return met
-	}, crashStateLimit, 5*time.Millisecond, query)
+	}, crashStateLimit, pollEvery, query)
 }

@@ -105,7 +105,7 @@ func transferOf(id string) txidem.Handler {
 }
 
 // requireOneEffect asserts that one message has one whole effect and its record.
-func requireOneEffect(t testing.TB, pool *pgxpool.Pool, id string) {
+func requireOneEffect(t *testing.T, pool *pgxpool.Pool, id string) {
 	t.Helper()
 	a, err := readAccount(t.Context(), pool)
 	require.NoError(t, err)
@@ -189,7 +189,7 @@ func (o *outage) restore(statements ...string) {
 }
 
 // alterSystem changes a setting and waits until the server has taken it.
-func alterSystem(t testing.TB, conn *pgx.Conn, change string) {
+func alterSystem(t *testing.T, conn *pgx.Conn, change string) {
 	t.Helper()
 	var before time.Time
 	require.NoError(t, conn.QueryRow(t.Context(), `SELECT pg_conf_load_time()`).Scan(&before))

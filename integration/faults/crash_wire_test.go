@@ -146,6 +146,7 @@ func (c *wireConn) Write(message []byte) (int, error) {
 		c.mu.Lock()
 		c.mute = true
 		c.mu.Unlock()
+	default:
 	}
 	n, err := c.Conn.Write(message)
 	return n, c.reset(err)

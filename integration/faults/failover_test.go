@@ -44,7 +44,7 @@ func startPair(t *testing.T, state string) *pair {
 	return p
 }
 
-func address(t testing.TB, dsn string) string {
+func address(t *testing.T, dsn string) string {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestFailoverToASynchronousStandby(t *testing.T) {
 }
 
 // requireWrites asserts that the pool is connected to that server now.
-func requireWrites(t testing.TB, pool *pgxpool.Pool, server *pgserver.Local) {
+func requireWrites(t *testing.T, pool *pgxpool.Pool, server *pgserver.Local) {
 	t.Helper()
 	require.NoError(t, pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
 		require.Equal(t, address(t, server.DSN()), conn.Conn().PgConn().Conn().RemoteAddr().String())

@@ -130,7 +130,13 @@ func perform(ctx context.Context, g *txidem.Guard, req request) (response, error
 			return answered(saidSeen, err)
 		}
 		return answered(saidUnseen, err)
+	default:
+		return deliverOnce(ctx, g, req)
 	}
+}
+
+// deliverOnce runs a delivery whose handler succeeds or fails, as the request has it.
+func deliverOnce(ctx context.Context, g *txidem.Guard, req request) (response, error) {
 	outcome, err := g.Process(ctx, req.id, func(ctx context.Context, tx pgx.Tx) error {
 		err := transfer(ctx, tx, req.id)
 		if err == nil && req.verb == verbFail {

@@ -25,7 +25,7 @@ type modelBench struct {
 	ran     map[string]int
 }
 
-func newModelBench(t testing.TB) *modelBench {
+func newModelBench(t *testing.T) *modelBench {
 	t.Helper()
 	db := testdb.New(t)
 	prepare(t, db.DSN())

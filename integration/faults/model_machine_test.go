@@ -65,7 +65,7 @@ type modelWorker struct {
 	held           *heldDelivery // the delivery that it is in the middle of
 }
 
-func newModelWorker(t testing.TB, dsn string) *modelWorker {
+func newModelWorker(t *testing.T, dsn string) *modelWorker {
 	t.Helper()
 	w := &modelWorker{wire: newWire()}
 	w.pool = newPool(t, dsn, w.wire.through)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -27,10 +28,11 @@ const (
 	faultRequest   = "COMMIT lost"
 	faultReply     = "COMMIT reply lost"
 	faultKill      = "server killed"
+	faultCrash     = "session killed" // by SIGKILL: the server ends all sessions and recovers
 )
 
 // messagesPerFault is how many messages are acked between two faults, and faultsPerKill how many faults there are for
-// each kill of the server.
+// each crash of the server.
 const (
 	messagesPerFault = 25
 	faultsPerKill    = 50
@@ -66,8 +68,12 @@ func (f *faultSource) until(acked int) {
 func (f *faultSource) inject() {
 	f.s.t.Helper()
 	f.n++
-	if f.n%faultsPerKill == 0 {
+	switch f.n % (2 * faultsPerKill) {
+	case faultsPerKill:
 		f.kill()
+		return
+	case 0:
+		f.crash()
 		return
 	}
 	switch kinds := []string{faultTerminate, faultCancel, faultCut, faultRequest, faultReply}; kinds[f.n%len(kinds)] {
@@ -105,11 +111,34 @@ func (f *faultSource) kill() {
 	f.side = connect(f.s.t, f.s.server.DSN())
 }
 
+// crash kills a session of the workers with SIGKILL. The server takes that for a corrupted memory: it ends every session
+// and starts anew by itself.
+func (f *faultSource) crash() {
+	f.s.t.Helper()
+	ctx := f.s.t.Context()
+	var pid int
+	require.NoError(f.s.t, f.side.QueryRow(ctx, `SELECT pid FROM pg_stat_activity
+		WHERE application_name = $1 ORDER BY xact_start IS NULL LIMIT 1`, soaked).Scan(&pid))
+	process, err := os.FindProcess(pid)
+	require.NoError(f.s.t, err)
+	require.NoError(f.s.t, process.Kill())
+	require.Eventually(f.s.t, func() bool { return f.side.Ping(ctx) != nil }, crashStateLimit, pollEvery, "the server did not crash")
+	require.Eventually(f.s.t, func() bool {
+		conn, err := pgx.Connect(ctx, f.s.server.DSN())
+		if err != nil {
+			return false
+		}
+		return conn.Close(ctx) == nil
+	}, crashStateLimit, pollEvery, "the server did not recover")
+	f.fired[faultCrash]++
+	f.side = connect(f.s.t, f.s.server.DSN())
+}
+
 // require reports the faults and asserts that each kind of them fired.
 func (f *faultSource) require() {
 	f.s.t.Helper()
 	f.fired[faultRequest], f.fired[faultReply] = f.s.wire.count(loseRequest), f.s.wire.count(loseReply)
-	for _, kind := range []string{faultTerminate, faultCancel, faultCut, faultRequest, faultReply, faultKill} {
+	for _, kind := range []string{faultTerminate, faultCancel, faultCut, faultRequest, faultReply, faultKill, faultCrash} {
 		require.Positive(f.s.t, f.fired[kind], kind)
 		report.injected(transactional, soaked, underLoad, f.fired[kind])
 	}

@@ -25,7 +25,7 @@ const (
 	modePlain   = "plain"   // a transaction, then the ack: the control that must double
 )
 
-// The points at which a child stops when it is told to. It says "at", and goes on when it is told to.
+// The points at which a child stops when it is told to. It says "at", and waits for SIGKILL.
 const (
 	pointNone         = "none"
 	pointHandler      = "handler"       // half the effect is written
@@ -41,7 +41,7 @@ func init() {
 }
 
 // childWorker serves deliveries that come as lines on standard input, "<id> <point>", one at a time. It answers on standard
-// output: "at" at the point, after which it waits for a line, and "acked <outcome>" or "failed <error>" at the end.
+// output: "at" at the point, where it stays, or "acked <outcome>" or "failed <error>" at the end.
 type childWorker struct {
 	pool  *pgxpool.Pool
 	guard *txidem.Guard // nil in the plain mode
@@ -97,13 +97,13 @@ func (c *childWorker) process(ctx context.Context, id string, handler txidem.Han
 	return txidem.Unguarded, err
 }
 
-// stop waits for the parent's go-ahead at the point where it asked for a stop. Instead of it comes SIGKILL, mostly.
+// stop says that the point is reached where it was asked to stop, and stays there until it is killed, or until its
+// parent is gone.
 func (c *childWorker) stop(asked, here string) {
 	if asked != here {
 		return
 	}
 	fmt.Println("at")
-	if !c.lines.Scan() {
-		os.Exit(1)
-	}
+	c.lines.Scan()
+	os.Exit(1)
 }

@@ -20,7 +20,7 @@ const (
 
 // slot is the place of one worker: when it is killed, another one takes it. It is used by one goroutine.
 type slot struct {
-	t    testing.TB
+	t    *testing.T
 	dsn  string
 	mode string
 	q    *queue
@@ -30,7 +30,7 @@ type slot struct {
 	duplicates int
 }
 
-func newSlot(t testing.TB, dsn, mode string, q *queue) *slot {
+func newSlot(t *testing.T, dsn, mode string, q *queue) *slot {
 	t.Helper()
 	return &slot{t: t, dsn: dsn, mode: mode, q: q, kills: map[string]int{}}
 }
@@ -107,7 +107,7 @@ func TestWorkerCrashes(t *testing.T) {
 	}
 	running.Wait()
 	q.close()
-	for slots[0].deliver(pointNone) { //nolint:revive // the queue is worked off
+	for slots[0].deliver(pointNone) {
 	}
 
 	total := requireKills(t, slots, kills)
@@ -135,7 +135,7 @@ func (s *slot) crash(kills int) {
 
 // requireKills asserts that all kills took place, at every point, and that each one between commit and ack made a duplicate
 // of its redelivery. It returns the kills by point.
-func requireKills(t testing.TB, slots []*slot, kills int) map[string]int {
+func requireKills(t *testing.T, slots []*slot, kills int) map[string]int {
 	t.Helper()
 	total, sum, duplicates := map[string]int{}, 0, 0
 	for _, s := range slots {
@@ -169,7 +169,7 @@ func TestWorkerCrashesDoubleWithoutTxidem(t *testing.T) {
 		require.True(t, s.deliver(pointAfterCommit))
 	}
 	q.close()
-	for s.deliver(pointNone) { //nolint:revive // the queue is worked off
+	for s.deliver(pointNone) {
 	}
 
 	a, err := readAccount(t.Context(), db.Pool(t))

@@ -22,7 +22,7 @@ type workerProcess struct {
 }
 
 // startWorker starts a worker that is killed at the end of the test if it is still there.
-func startWorker(t testing.TB, dsn, mode string) *workerProcess {
+func startWorker(t *testing.T, dsn, mode string) *workerProcess {
 	t.Helper()
 	program, err := os.Executable()
 	require.NoError(t, err)
@@ -67,12 +67,6 @@ func (p *workerProcess) kill() {
 // deliver hands a message to the worker.
 func (p *workerProcess) deliver(id, point string) error {
 	_, err := fmt.Fprintf(p.in, "%s %s\n", id, point)
-	return err
-}
-
-// goAhead lets a worker go on from the point at which it stopped.
-func (p *workerProcess) goAhead() error {
-	_, err := fmt.Fprintln(p.in, "go")
 	return err
 }
 
