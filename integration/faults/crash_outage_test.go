@@ -74,18 +74,20 @@ func TestTwoSecondOutage(t *testing.T) {
 	prepare(t, server.DSN())
 	for _, test := range []struct {
 		name  string
+		point string
 		calls int // how often the handler runs
 		run   func(t *testing.T, o *outage, id string) (calls int, outcome txidem.Outcome, err error)
 	}{
-		{"inside the handler", 2, outageInsideHandler},
-		{"between the handler and COMMIT", 2, outageBeforeCommit},
-		{"while COMMIT runs, before it is stored", 2, outageInsideCommit},
-		{"while COMMIT runs, after it is stored", 1, outageAfterCommit},
+		{"inside the handler", atHandler, 2, outageInsideHandler},
+		{"between the handler and COMMIT", atCommit, 2, outageBeforeCommit},
+		{"while COMMIT runs, before it is stored", atCommit, 2, outageInsideCommit},
+		{"while COMMIT runs, after it is stored", atCommit, 1, outageAfterCommit},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := newOutage(t, server)
 			calls, outcome, err := test.run(t, o, test.name)
 			o.require()
+			report.injected(transactional, "outage of two seconds", test.point, 1)
 			require.NoError(t, err)
 			require.Equal(t, txidem.Processed.String(), outcome.String())
 			require.Equal(t, test.calls, calls, "handler calls")

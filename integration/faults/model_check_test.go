@@ -58,6 +58,9 @@ func TestModel(t *testing.T) {
 	})
 	for _, e := range modelEndings {
 		require.Positive(t, b.ran[string(e)], "deliveries that ended: %s", e)
+		if e != endsWell {
+			report.injected(transactional, "model check", e.point(), b.ran[string(e)])
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.ran)) {
 		t.Logf("%-20s %d", name, b.ran[name])

@@ -51,6 +51,14 @@ func (e modelEnding) wireFault() wireFault {
 	}
 }
 
+// point is where the report counts this ending.
+func (e modelEnding) point() string {
+	if e.wireFault() != noFault {
+		return atCommit
+	}
+	return atHandler
+}
+
 var (
 	errModel   = errors.New("the handler's own error")
 	panicValue = "the handler's own panic"
