@@ -59,6 +59,17 @@ func TestCheckOfTables(t *testing.T) {
 		{"key in the other order", dropKey + `CREATE UNIQUE INDEX ON {t} (consumer, message_id)`, nil},
 		{"further columns", `ALTER TABLE {t} ADD COLUMN note text DEFAULT 'x'; ALTER TABLE {t} DROP COLUMN note`, nil},
 
+		{"covering key", dropKey + `CREATE UNIQUE INDEX ON {t} (message_id, consumer) INCLUDE (processed_at)`, nil},
+		{"key of another collation", dropKey + `CREATE UNIQUE INDEX ON {t} (message_id COLLATE "en-x-icu", consumer)`, []string{noKey}},
+		{
+			"partitioned", `DROP TABLE {t}; CREATE TABLE {t} (LIKE txidem_messages, PRIMARY KEY (message_id, consumer))
+				PARTITION BY HASH (message_id); CREATE TABLE {t}_0 PARTITION OF {t} FOR VALUES WITH (MODULUS 1, REMAINDER 0)`, nil,
+		},
+		{
+			"unlogged partition", `DROP TABLE {t}; CREATE TABLE {t} (LIKE txidem_messages, PRIMARY KEY (message_id, consumer))
+				PARTITION BY HASH (message_id); CREATE UNLOGGED TABLE {t}_0 PARTITION OF {t} FOR VALUES WITH (MODULUS 1, REMAINDER 0)`,
+			[]string{"unlogged"},
+		},
 		{"unlogged", `ALTER TABLE {t} SET UNLOGGED`, []string{"unlogged"}},
 		{"view", `DROP TABLE {t}; CREATE VIEW {t} AS SELECT * FROM txidem_messages`, []string{"is not a table"}},
 		{

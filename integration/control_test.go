@@ -62,77 +62,65 @@ func TestTransactionControlIsRefused(t *testing.T) {
 			}
 		},
 	}
+	w := newWorld(t)
 	for name, way := range ways {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			for _, sql := range []string{
-				"begin", "COMMIT", "end", "rollback", "abort", "prepare transaction 'x'", "/* a */ -- b\n commit", ";commit",
-			} {
-				_, err := w.guard.Process(t.Context(), "m", func(ctx context.Context, tx pgx.Tx) error {
-					require.NoError(t, w.ok(ctx, tx))
-					return way(sql)(ctx, tx)
-				})
-				require.ErrorIs(t, err, txidem.ErrTxControl, sql)
-				require.False(t, txidem.Retryable(err), sql)
-			}
-			w.requireEffects(0)
-			w.requireOutcome(txidem.Processed, "m", w.ok)
-			w.requireEffects(1)
-		})
+		for _, sql := range []string{
+			"begin", "COMMIT", "end", "rollback", "abort", "prepare transaction 'x'", "/* a */ -- b\n commit", ";commit",
+		} {
+			_, err := w.guard.Process(t.Context(), "m", func(ctx context.Context, tx pgx.Tx) error {
+				require.NoError(t, w.ok(ctx, tx))
+				return way(sql)(ctx, tx)
+			})
+			require.ErrorIs(t, err, txidem.ErrTxControl, "%s of %s", name, sql)
+			require.False(t, txidem.Retryable(err), "%s of %s", name, sql)
+		}
 	}
+	w.requireEffects(0)
+	w.requireOutcome(txidem.Processed, "m", w.ok)
+	w.requireEffects(1)
 }
 
 // Case 17: what gets through is found before our COMMIT, and never acked as work that is not there.
 func TestTransactionControlThatGetsThroughIsFound(t *testing.T) {
 	t.Parallel()
+	w := newWorld(t)
 	for _, sql := range []string{
 		"rollback", "rollback; begin", "rollback and chain", "commit", "commit; begin", "commit and chain", "abort",
 		"rollback; begin; set local txidem.other = 'x'", "prepare transaction 'txidem_test'",
 	} {
 		for way, through := range map[string]txidem.Handler{
-			"Conn": func(ctx context.Context, tx pgx.Tx) error {
+			"through Conn": func(ctx context.Context, tx pgx.Tx) error {
 				_, err := tx.Conn().Exec(ctx, sql)
 				return err
 			},
-			"hidden in a string": exec("select 1; " + sql),
+			"in a string": exec("select 1; " + sql),
 		} {
-			t.Run(sql+" "+way, func(t *testing.T) {
-				t.Parallel()
-				w := newWorld(t)
-				_, err := w.guard.Process(t.Context(), "m", func(ctx context.Context, tx pgx.Tx) error {
-					require.NoError(t, w.ok(ctx, tx))
-					if err := through(ctx, tx); err != nil { // prepared transactions may be switched off
-						return err
-					}
-					return nil
-				})
-				require.Error(t, err)
-				w.requireAsManyRecordsAsEffects()
-				w.db.Invariant(t)
+			_, err := w.guard.Process(t.Context(), sql+way, func(ctx context.Context, tx pgx.Tx) error {
+				require.NoError(t, w.ok(ctx, tx))
+				return through(ctx, tx)
 			})
+			require.Error(t, err, "%s %s", sql, way)
+			w.requireAsManyRecordsAsEffects()
 		}
 	}
+	w.db.Invariant(t)
 }
 
 // Work after the hidden end of the transaction is in another transaction, and is not committed by us.
 func TestWorkAfterTheHiddenEndIsNotCommitted(t *testing.T) {
 	t.Parallel()
+	w := newWorld(t)
 	for _, sql := range []string{"rollback; begin", "rollback and chain", "commit; begin", "commit and chain"} {
-		t.Run(sql, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			_, err := w.guard.Process(t.Context(), "m", func(ctx context.Context, tx pgx.Tx) error {
-				if _, err := tx.Exec(ctx, "select 1; "+sql); err != nil {
-					return err
-				}
-				return w.ok(ctx, tx)
-			})
-			require.ErrorIs(t, err, txidem.ErrTxControl)
-			require.Zero(t, w.count(`SELECT count(*) FROM biz`), "the work after the end of the transaction")
-			w.db.Invariant(t)
+		_, err := w.guard.Process(t.Context(), sql, func(ctx context.Context, tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, "select 1; "+sql); err != nil {
+				return err
+			}
+			return w.ok(ctx, tx)
 		})
+		require.ErrorIs(t, err, txidem.ErrTxControl, sql)
+		require.Zero(t, w.count(`SELECT count(*) FROM biz`), "the work after the end of the transaction, %s", sql)
 	}
+	w.db.Invariant(t)
 }
 
 func (w *world) requireAsManyRecordsAsEffects() {
@@ -180,6 +168,7 @@ func TestGoroutinesOnOneTransaction(t *testing.T) {
 func TestResultsLeftOpen(t *testing.T) {
 	t.Parallel()
 	const many = `SELECT generate_series(1, 100000)`
+	w, done := newWorld(t), 0
 	for name, leave := range map[string]txidem.Handler{
 		"rows":             func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Query(ctx, many); return err },
 		"rows partly read": func(ctx context.Context, tx pgx.Tx) error { rows, err := tx.Query(ctx, many); rows.Next(); return err },
@@ -210,19 +199,16 @@ func TestResultsLeftOpen(t *testing.T) {
 			return err
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			_, err := w.guard.Process(t.Context(), "m", func(ctx context.Context, tx pgx.Tx) error {
-				require.NoError(t, w.ok(ctx, tx))
-				return leave(ctx, tx)
-			})
-			require.ErrorIs(t, err, txidem.ErrTxBusy)
-			w.requireEffects(0)
-			w.requireOutcome(txidem.Processed, "m", w.ok)
-			w.requireEffects(1)
+		_, err := w.guard.Process(t.Context(), name, func(ctx context.Context, tx pgx.Tx) error {
+			require.NoError(t, w.ok(ctx, tx))
+			return leave(ctx, tx)
 		})
+		require.ErrorIs(t, err, txidem.ErrTxBusy, name)
+		require.Equal(t, done, w.count(`SELECT count(*) FROM biz`), name)
+		w.requireOutcome(txidem.Processed, name, w.ok)
+		done++
 	}
+	w.requireEffects(done)
 }
 
 // Every way of reading rows to their end, or of failing in them, gives the transaction back.

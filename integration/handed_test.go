@@ -81,35 +81,31 @@ func TestHandedTxHasEveryMethod(t *testing.T) {
 	t.Parallel()
 	iface := reflect.TypeFor[pgx.Tx]()
 	require.Equal(t, iface.NumMethod(), len(txMethods), "pgx.Tx has changed")
+	w := newWorld(t)
 	for i := range iface.NumMethod() {
 		name := iface.Method(i).Name
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			use, known := txMethods[name]
-			require.True(t, known, "pgx.Tx has a new method: decide what the handed transaction makes of it")
-			w := newWorld(t)
-			ends := name == "Commit" || name == "Rollback"
-			_, err := w.guard.Process(t.Context(), "m", func(_ context.Context, tx pgx.Tx) error {
-				eachTx(t, tx, func(level string, mayEnd bool, tx pgx.Tx) {
-					if ends && mayEnd {
-						return // ending an outer savepoint before the inner one is TestSavepoints' business
-					}
-					if ends {
-						require.ErrorIs(t, use(t, tx), txidem.ErrTxControl, level)
-						return
-					}
-					require.NoError(t, use(t, tx), level)
-				})
-				return nil
+		use, known := txMethods[name]
+		require.True(t, known, "pgx.Tx has a new method, %s: decide what the handed transaction makes of it", name)
+		ends := name == "Commit" || name == "Rollback"
+		_, err := w.guard.Process(t.Context(), name, func(_ context.Context, tx pgx.Tx) error {
+			eachTx(t, tx, func(level string, mayEnd bool, tx pgx.Tx) {
+				switch {
+				case ends && mayEnd: // ending an outer savepoint before the inner one is for the savepoint tests
+				case ends:
+					require.ErrorIs(t, use(t, tx), txidem.ErrTxControl, "%s of %s", name, level)
+				default:
+					require.NoError(t, use(t, tx), "%s of %s", name, level)
+				}
 			})
-			if ends {
-				require.ErrorIs(t, err, txidem.ErrTxControl)
-			} else {
-				require.NoError(t, err)
-			}
-			w.db.Invariant(t)
+			return nil
 		})
+		if ends {
+			require.ErrorIs(t, err, txidem.ErrTxControl, name)
+		} else {
+			require.NoError(t, err, name)
+		}
 	}
+	w.db.Invariant(t)
 }
 
 // A handed transaction that outlives its handler is closed for everything, its savepoints too: the connection may be

@@ -153,44 +153,54 @@ func TestErrorsOfTheHandlerAreNotTriedAgain(t *testing.T) {
 	}
 }
 
-// Case 16: a copy in flight under the stricter levels, chosen by the guard or by the role.
+// Case 16: a copy in flight under the stricter levels, chosen by the guard.
 func TestCopyInFlightUnderStricterLevels(t *testing.T) {
 	t.Parallel()
-	byRole := func(level string) func(*pgxpool.Config) {
-		return func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level }
-	}
-	for name, change := range map[string]any{
-		"repeatable read":         isolation(pgx.RepeatableRead),
-		"serializable":            isolation(pgx.Serializable),
-		"repeatable read by role": byRole("repeatable read"),
-		"serializable by role":    byRole("serializable"),
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		t.Run(string(level), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, change, inFlightWait(time.Minute))
-			first := w.hold(w.guard, "m")
-			waiter := make(chan txidem.Outcome, 1)
-			go func() {
-				outcome, err := w.guard.Process(t.Context(), "m", w.ok)
-				if err != nil {
-					t.Error(err)
-				}
-				waiter <- outcome
-			}()
-			w.waitForLockWaiters(1)
-			first.end(nil)
-			require.Equal(t, txidem.Duplicate, <-waiter)
-			w.requireCalls(1)
-			w.requireEffects(1)
+			newWorld(t, isolation(level), inFlightWait(time.Minute)).requireCopyInFlightIsADuplicate()
 		})
 	}
+}
+
+// Case 16: the same where the role's default is raised.
+func TestCopyInFlightUnderAStricterDefault(t *testing.T) {
+	t.Parallel()
+	for _, level := range []string{"repeatable read", "serializable"} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			newWorld(t, defaultIsolation(level), inFlightWait(time.Minute)).requireCopyInFlightIsADuplicate()
+		})
+	}
+}
+
+func defaultIsolation(level string) func(*pgxpool.Config) {
+	return func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_isolation"] = level }
+}
+
+func (w *world) requireCopyInFlightIsADuplicate() {
+	w.t.Helper()
+	first := w.hold(w.guard, "m")
+	waiter := make(chan txidem.Outcome, 1)
+	go func() {
+		outcome, err := w.guard.Process(w.t.Context(), "m", w.ok)
+		if err != nil {
+			w.t.Error(err)
+		}
+		waiter <- outcome
+	}()
+	w.waitForLockWaiters(1)
+	first.end(nil)
+	require.Equal(w.t, txidem.Duplicate, <-waiter)
+	w.requireCalls(1)
+	w.requireEffects(1)
 }
 
 // Forget and Remember meet a copy in flight under a stricter level of the role.
 func TestSeenSetUnderStricterLevels(t *testing.T) {
 	t.Parallel()
-	strict := func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable" }
-	w := newWorld(t, strict, inFlightWait(time.Minute))
+	w := newWorld(t, defaultIsolation("serializable"), inFlightWait(time.Minute))
 	for name, call := range map[string]func(context.Context, string) error{
 		"Forget": w.guard.Forget, "Remember": w.guard.Remember,
 	} {

@@ -54,7 +54,7 @@ func newWorld(t *testing.T, changes ...any) *world {
 	w := &world{t: t, db: testdb.New(t)}
 	cfg := &txidem.Config{Consumer: consumer, Observer: w.told.observe}
 	var poolChanges []func(*pgxpool.Config)
-	for _, change := range changes {
+	for _, change := range append(wayOf(t), changes...) {
 		switch change := change.(type) {
 		case func(*pgxpool.Config):
 			poolChanges = append(poolChanges, change)

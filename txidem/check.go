@@ -44,15 +44,20 @@ func (g *Guard) checkServer(ctx context.Context, conn *pgxpool.Conn) error {
 }
 
 // tableQuery returns no row when there is no such table. The key is a valid unique index on exactly the two columns, in
-// either order.
-const tableQuery = `SELECT c.relkind IN ('r', 'p'), c.relpersistence = 'p', row_security_active(c.oid),
+// either order, in their own collations; the columns that it merely includes do not count.
+const tableQuery = `SELECT c.relkind IN ('r', 'p'),
+  NOT EXISTS (SELECT FROM pg_catalog.pg_class AS part
+    WHERE (part.oid = c.oid OR part.oid IN (SELECT relid FROM pg_partition_tree(c.oid))) AND part.relpersistence <> 'p'),
+  row_security_active(c.oid),
   has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
     AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'DELETE'),
   EXISTS (SELECT FROM pg_catalog.pg_index AS i
     WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
       AND i.indnkeyatts = 2
-      AND (SELECT array_agg(a.attname::text ORDER BY a.attname) FROM pg_catalog.pg_attribute AS a
-           WHERE a.attrelid = c.oid AND a.attnum = ANY (i.indkey)) = ARRAY['consumer', 'message_id'])
+      AND (SELECT array_agg(a.attname::text ORDER BY a.attname)
+           FROM unnest((i.indkey::int2[])[0:1], (i.indcollation::oid[])[0:1]) AS k (num, coll)
+           JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.num AND a.attcollation = k.coll
+          ) = ARRAY['consumer', 'message_id'])
 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
 WHERE n.nspname = $1::text AND c.relname = $2::text`
 
@@ -72,10 +77,12 @@ func (g *Guard) checkTable(ctx context.Context, conn *pgxpool.Conn) error {
 	return errors.Join(
 		columns,
 		problem(!isTable, "%s is not a table", g.tableName()),
-		problem(!logged, "%s is unlogged or temporary: a crash empties it, and every message could run again", g.tableName()),
+		problem(!logged, "%s is unlogged or temporary, or has a partition that is: a crash empties it, and every message could run again",
+			g.tableName()),
 		problem(rowSecurity, "row security applies to this role on %s: a hidden record makes a message run again", g.tableName()),
 		problem(!rights, "the role needs USAGE on schema %q and SELECT, INSERT and DELETE on %s", g.cfg.Schema, g.tableName()),
-		problem(!key, "%s has no valid unique index on exactly (message_id, consumer): nothing stops a duplicate", g.tableName()),
+		problem(!key, "%s has no valid unique index on exactly (message_id, consumer) in their own collations: nothing stops "+
+			"a duplicate", g.tableName()),
 	)
 }
 

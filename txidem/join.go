@@ -33,9 +33,10 @@ func (g *Guard) ClaimTx(ctx context.Context, tx pgx.Tx, id string, _ ...Option) 
 	})
 }
 
-// SQLTx is what ClaimSQL needs of a transaction. *sql.Tx has it, and so have the transactions of sqlx, bun and ent; with
-// GORM it is tx.Statement.ConnPool.(txidem.SQLTx). *sql.DB has no Commit and does not fit, since a claim outside a
-// transaction would be worthless.
+// SQLTx is what ClaimSQL needs of a transaction. *sql.Tx has it, and so have the transactions of sqlx, of ent's SQL driver
+// and of ent's generated client with the feature sql/execquery. With bun it is the *sql.Tx inside (tx.Tx), since bun's own
+// methods take ? placeholders; with GORM it is tx.Statement.ConnPool.(txidem.SQLTx). *sql.DB has no Commit and does not
+// fit, since a claim outside a transaction would be worthless.
 type SQLTx interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	Commit() error

@@ -23,10 +23,14 @@ type cluster struct {
 	config      Config
 	interrupted chan struct{} // closed when the process is told to end: a start under way is given up
 
-	start    sync.Once
-	startErr error
-	server   *pgserver.Server
-	template string
+	start     sync.Once
+	startErr  error
+	server    *pgserver.Server
+	template  string
+	inventory inventory // of the template
+
+	mu   sync.Mutex
+	free []string // databases for later tests
 
 	// clone serialises CREATE DATABASE: the template must have no connection meanwhile, and two clones at the same time
 	// count as one for each other.
@@ -69,14 +73,16 @@ func (c *cluster) begin(ctx context.Context) error {
 
 // fill runs the caller's set-up in the template, on a connection that is closed again.
 func (c *cluster) fill(ctx context.Context) error {
-	if c.config.Setup == nil {
-		return nil
-	}
 	conn, err := pgx.Connect(ctx, c.dsn(c.template))
 	if err != nil {
 		return fmt.Errorf("connect to the template database: %w", err)
 	}
-	err = c.config.Setup(ctx, conn)
+	if c.config.Setup != nil {
+		err = c.config.Setup(ctx, conn)
+	}
+	if err == nil {
+		c.inventory, err = takeInventory(ctx, conn)
+	}
 	closeErr := conn.Close(ctx)
 	if err := errors.Join(err, closeErr); err != nil {
 		return fmt.Errorf("set up the template database: %w", err)
@@ -84,7 +90,7 @@ func (c *cluster) fill(ctx context.Context) error {
 	return nil
 }
 
-// stop ends the server. Where it goes on without us, the template is dropped.
+// stop ends the server. Where it goes on without us, the template and the recycled databases are dropped.
 func (c *cluster) stop() error {
 	c.start.Do(func() { c.startErr = errors.New("the tests are over") })
 	if c.server == nil {
@@ -94,7 +100,9 @@ func (c *cluster) stop() error {
 	if c.external() {
 		ctx, cancel := context.WithTimeout(context.Background(), adminLimit)
 		defer cancel()
-		err = c.admin(ctx, dropStatement(c.template))
+		for _, name := range append(c.free, c.template) {
+			err = errors.Join(err, c.admin(ctx, dropStatement(name)))
+		}
 	}
 	return errors.Join(err, c.server.Stop())
 }

@@ -19,8 +19,9 @@ type DB struct {
 	pools []*pgxpool.Pool
 }
 
-// New clones the package's template into a database for t. It is dropped when t has ended, with the sessions that are
-// still in it; when t failed, the log names it, and on a server from TXIDEM_DSN it is kept. New may be called from
+// New gives t a database of its own that is as the package's template: a new clone, or one that an earlier test has left
+// and that was emptied (see recycle.go). When t has ended it is recycled or dropped, with the sessions that are still in it;
+// when t failed, the log names it, and on a server from TXIDEM_DSN it is kept. New may be called from
 // parallel tests. It fails t when the package's TestMain does not call Main, or when there is no server.
 func New(t testing.TB) *DB {
 	t.Helper()
@@ -30,12 +31,13 @@ func New(t testing.TB) *DB {
 	if err := shared.ready(); err != nil {
 		t.Fatalf("testdb.New: %v", err)
 	}
-	db := &DB{cluster: shared, name: randomName("test")}
 	ctx, cancel := context.WithTimeout(t.Context(), adminLimit)
 	defer cancel()
-	if err := shared.create(ctx, db.name); err != nil {
+	name, err := shared.take(ctx)
+	if err != nil {
 		t.Fatalf("testdb.New: clone the template database: %v", err)
 	}
+	db := &DB{cluster: shared, name: name}
 	t.Cleanup(func() { db.drop(t) })
 	return db
 }
@@ -61,7 +63,11 @@ func (db *DB) drop(t testing.TB) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), adminLimit)
 	defer cancel()
-	if err := db.cluster.admin(ctx, dropStatement(db.name)); err != nil {
+	drop := db.cluster.giveBack
+	if t.Failed() {
+		drop = func(ctx context.Context, name string) error { return db.cluster.admin(ctx, dropStatement(name)) }
+	}
+	if err := drop(ctx, db.name); err != nil {
 		t.Errorf("testdb: drop the test's database: %v", err)
 	}
 }
