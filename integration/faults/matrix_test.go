@@ -1,0 +1,125 @@
+package faults
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/txidem/txidem-go/integration/pgproxy"
+	"github.com/txidem/txidem-go/integration/testdb"
+)
+
+// connState is what the connection of a delivery has done before: its messages differ.
+type connState string
+
+const (
+	warm connState = "warm" // it has run the same statements: they are prepared
+	cold connState = "cold" // it is new: every statement is prepared first
+)
+
+func (c connState) String() string { return string(c) }
+
+// group is a part of the matrix whose deliveries exchange the same messages.
+type group struct {
+	mode   mode
+	conn   connState
+	script script
+	db     *testdb.DB
+	direct *pgxpool.Pool // past the proxies, to look at the server
+}
+
+// The crash matrix. For every way to use the library, every handler, and a connection that is warm or new, one clean
+// delivery is recorded message by message. Then, for every message of it and every kind of fault, one delivery is broken
+// there, and the message is redelivered until it is acked.
+//
+// It runs before the parallel tests of the package: its deadlines are short.
+func TestMatrix(t *testing.T) {
+	slots := make(chan struct{}, groupsAtOnce)
+	var cells atomic.Int64
+	together(t, modes, mode.String, func(t *testing.T, m mode) {
+		together(t, m.conns, connState.String, func(t *testing.T, conn connState) {
+			together(t, m.scripts(conn), script.String, func(t *testing.T, s script) {
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				cells.Add(group{mode: m, conn: conn, script: s}.run(t))
+			})
+		})
+	})
+	t.Logf("%d cells", cells.Load())
+}
+
+// groupsAtOnce bounds the load: a group has a line for each kind of fault, and most of their time is waiting, for the
+// server's disk or for a deadline.
+const groupsAtOnce = 4
+
+// together runs a subtest for each item, all at once, whatever -parallel says.
+func together[T any](t *testing.T, items []T, name func(T) string, run func(*testing.T, T)) {
+	t.Helper()
+	var running sync.WaitGroup
+	for _, item := range items {
+		running.Go(func() { t.Run(name(item), func(t *testing.T) { run(t, item) }) })
+	}
+	running.Wait()
+}
+
+// run records the exchange and breaks it everywhere, on one line for each kind of fault. It returns the number of cells.
+func (g group) run(t *testing.T) int64 {
+	g.db = testdb.New(t)
+	g.direct = g.db.Pool(t, func(c *pgxpool.Config) { c.MaxConns = 4 })
+	points := newLine(t, g).exchange(t)
+	var cells atomic.Int64
+	together(t, faultKinds, fault.String, func(t *testing.T, f fault) {
+		l := newLine(t, g)
+		struck := 0
+		for _, p := range points {
+			t.Run(p.name, func(t *testing.T) { l.cell(t, f, p) })
+			struck++
+		}
+		require.Equal(t, len(l.exchange(t)), struck, "points, and messages on the wire")
+		cells.Add(int64(struck))
+	})
+	t.Logf("%d messages on the wire × %d faults: %d cells", len(points), len(faultKinds), cells.Load())
+	return cells.Load()
+}
+
+// exchange records the messages of a clean delivery, in the order of each direction: first what goes to the server. It
+// asserts that a second delivery has the same.
+func (l *line) exchange(t *testing.T) []point {
+	t.Helper()
+	first := l.record(t)
+	require.Equal(t, names(first), names(l.record(t)), "two clean deliveries exchange the same messages")
+	return first
+}
+
+func (l *line) record(t *testing.T) []point {
+	t.Helper()
+	l.prepare(t)
+	var mu sync.Mutex
+	var found [2][]point
+	l.proxy.Observe(func(m pgproxy.Message) pgproxy.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		found[m.Direction] = append(found[m.Direction], pointOf(m))
+		return pgproxy.Pass
+	})
+	s := &shot{line: l, story: l.next()}
+	err := s.deliver(t.Context(), ampleTime)
+	l.proxy.Observe(nil)
+	require.NoError(t, err)
+	l.judge(t, s, nil)
+	mu.Lock()
+	defer mu.Unlock()
+	return append(found[pgproxy.ToServer], found[pgproxy.ToClient]...)
+}
+
+func names(points []point) string {
+	var all []string
+	for _, p := range points {
+		all = append(all, p.name)
+	}
+	return strings.Join(all, "\n")
+}

@@ -1,0 +1,17 @@
+// Package pgproxy is a proxy in front of a PostgreSQL server that sees every message of the protocol, and can break the
+// connection at any one of them.
+//
+//	proxy, err := pgproxy.Start("tcp", "127.0.0.1:5432")
+//	defer proxy.Close()
+//	proxy.Observe(func(m pgproxy.Message) pgproxy.Verdict {
+//		if m.Direction == pgproxy.ToServer && m.Index == 3 {
+//			return pgproxy.Cut
+//		}
+//		return pgproxy.Pass
+//	})
+//
+// Messages are counted from Observe on, on the first connection that sends a request after it, and for each direction by
+// themselves: how the two directions interleave is up to the network, but the order within each is not. The start of a
+// connection (start-up, authentication, and everything else until the server is first ready for a query) passes unseen,
+// as do cancel requests. TLS is declined: use sslmode=disable.
+package pgproxy
