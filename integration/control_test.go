@@ -11,8 +11,8 @@ import (
 	"github.com/txidem/txidem-go/txidem"
 )
 
-// exec hides the error of a raw statement, as a careless handler does.
-func exec(sql string) txidem.Handler {
+// careless hides the error of a raw statement, as a careless handler does.
+func careless(sql string) txidem.Handler {
 	return func(ctx context.Context, tx pgx.Tx) error {
 		_, _ = tx.Exec(ctx, sql)
 		return nil
@@ -24,7 +24,7 @@ func exec(sql string) txidem.Handler {
 func TestTransactionControlIsRefused(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(sql string) txidem.Handler{
-		"Exec": exec,
+		"Exec": careless,
 		"Query": func(sql string) txidem.Handler {
 			return func(ctx context.Context, tx pgx.Tx) error {
 				rows, err := tx.Query(ctx, sql)
@@ -58,7 +58,7 @@ func TestTransactionControlIsRefused(t *testing.T) {
 			return func(ctx context.Context, tx pgx.Tx) error {
 				sp, err := tx.Begin(ctx)
 				require.NoError(t, err)
-				return exec(sql)(ctx, sp)
+				return careless(sql)(ctx, sp)
 			}
 		},
 	}
@@ -93,7 +93,7 @@ func TestTransactionControlThatGetsThroughIsFound(t *testing.T) {
 				_, err := tx.Conn().Exec(ctx, sql)
 				return err
 			},
-			"in a string": exec("select 1; " + sql),
+			"in a string": careless("select 1; " + sql),
 		} {
 			_, err := w.guard.Process(t.Context(), sql+way, func(ctx context.Context, tx pgx.Tx) error {
 				require.NoError(t, w.ok(ctx, tx))
