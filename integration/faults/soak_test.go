@@ -118,7 +118,7 @@ func requireFlat(t *testing.T, early, late level) {
 	require.LessOrEqual(t, late.sessions, soakConns, "sessions")
 	require.LessOrEqual(t, late.sockets, soakConns, "sockets")
 	require.LessOrEqual(t, late.goroutines, 2*early.goroutines, "goroutines")
-	require.LessOrEqual(t, late.heap, 2*early.heap+8<<20, "bytes of heap")
+	require.LessOrEqual(t, late.heap, 2*early.heap+4<<20, "bytes of heap")
 }
 
 // A long run under faults of every kind, from the handler's own to the death of the server: every message is acked and
