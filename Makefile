@@ -3,9 +3,12 @@
 MODULES := . integration examples/payments
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 30s
+VERSIONS ?= 16 17 18
+FAULTS ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test/unit test/integration test/example test/imports lint fmt cover fuzz tidy
+.PHONY: help demo test test/unit test/integration test/example test/imports test/faults test/versions soak soak/crash \
+	lint fmt cover fuzz tidy
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -19,13 +22,26 @@ test/unit: ## tests that need no server
 	go test -race ./...
 
 test/integration: ## the suite against a PostgreSQL that it finds or starts
-	cd integration && go test -race ./...
+	cd integration && go test -race $$(go list ./... | grep -v /faults)
 
 test/example: ## the tests of the demo
 	cd examples/payments && go test -race ./...
 
 test/imports: ## what a user of the library compiles: pgx, and nothing else
 	.ci/imports
+
+test/faults: ## break deliveries at every point of the wire, kill servers and workers; prints a table
+	cd integration/faults && go test -race -count=1 -timeout 30m -run "$(FAULTS)"
+
+test/versions: ## the suite on PostgreSQL 16, 17 and 18, on server binaries from npm (VERSIONS='14 18')
+	cd integration && ../.ci/versions "$(VERSIONS)" go test -count=1 .
+
+soak: ## 100 000 messages, 30 % duplicates, faults all along
+	cd integration && FAULTS_SOAK=100000 go test -count=1 -timeout 90m -v -run TestSoak ./faults
+
+soak/crash: ## 200 server kills and 200 worker kills
+	cd integration && FAULTS_SERVER_KILLS=200 FAULTS_WORKER_KILLS=200 \
+		go test -count=1 -timeout 90m -v -run 'TestServerCrashes|TestWorkerCrashes' ./faults
 
 lint: ## golangci-lint with a closed list, gofumpt and go vet, in every module
 	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && go vet ./... && $(GOLANGCI_LINT) run ./...); done
