@@ -48,6 +48,13 @@ func (o *outage) begin() {
 	})
 }
 
+// beginIn is begin in a handler, and returns when the session of its transaction is gone too. The sessions of a server that
+// was killed end by themselves, a moment later, and one that finds a COMMIT to read in that moment still carries it out.
+func (o *outage) beginIn(tx pgx.Tx) error {
+	o.begin()
+	return tx.Conn().PgConn().Conn().(*wireConn).awaitEnd(crashStateLimit)
+}
+
 // require asserts that there was an outage, and that it is over.
 func (o *outage) require() {
 	o.t.Helper()
@@ -56,12 +63,17 @@ func (o *outage) require() {
 	require.GreaterOrEqual(o.t, o.lasted, outageTime)
 }
 
-// gate is a deferred trigger on credits: COMMIT runs it, and it waits for the advisory lock of the test.
+// gate is a deferred trigger on credits: COMMIT runs it, and it stays there for as long as the test holds an advisory lock.
+// It sleeps instead of waiting for the lock, which the death of the test's own session would hand to it.
 const (
-	gateKey = 4711
-	gate    = `
-CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS
-  $$ BEGIN PERFORM pg_advisory_xact_lock_shared(4711); RETURN NULL; END $$;
+	closeGate = `SELECT pg_advisory_lock(4711)`
+	gate      = `
+CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF NOT pg_try_advisory_xact_lock_shared(4711) THEN
+    PERFORM pg_sleep(3600);
+  END IF;
+  RETURN NULL;
+END $$;
 CREATE CONSTRAINT TRIGGER gate AFTER INSERT ON credits DEFERRABLE INITIALLY DEFERRED
   FOR EACH ROW EXECUTE FUNCTION wait_at_gate()`
 	dropGate = `DROP FUNCTION IF EXISTS wait_at_gate() CASCADE`
@@ -116,14 +128,16 @@ func requireOneEffect(t *testing.T, pool *pgxpool.Pool, id string) {
 
 // The handler has made half its effect, and its next statement meets a dead connection.
 func outageInsideHandler(t *testing.T, o *outage, id string) (calls int, outcome txidem.Outcome, err error) {
-	g := newGuard(t, newPool(t, o.server.DSN()))
+	g := newGuard(t, newPool(t, o.server.DSN(), newWire().through))
 	outcome, err = g.Process(t.Context(), id, func(ctx context.Context, tx pgx.Tx) error {
 		calls++
 		if err := debit(ctx, tx, id); err != nil {
 			return err
 		}
 		if calls == 1 {
-			o.begin()
+			if err := o.beginIn(tx); err != nil {
+				return err
+			}
 		}
 		return credit(ctx, tx, id)
 	})
@@ -132,14 +146,13 @@ func outageInsideHandler(t *testing.T, o *outage, id string) (calls int, outcome
 
 // The handler has succeeded, and COMMIT is the first to meet the dead connection.
 func outageBeforeCommit(t *testing.T, o *outage, id string) (calls int, outcome txidem.Outcome, err error) {
-	g := newGuard(t, newPool(t, o.server.DSN()))
+	g := newGuard(t, newPool(t, o.server.DSN(), newWire().through))
 	outcome, err = g.Process(t.Context(), id, func(ctx context.Context, tx pgx.Tx) error {
 		calls++
-		err := transfer(ctx, tx, id)
-		if calls == 1 {
-			o.begin()
+		if err := transfer(ctx, tx, id); err != nil || calls > 1 {
+			return err
 		}
-		return err
+		return o.beginIn(tx)
 	})
 	return calls, outcome, err
 }
@@ -147,12 +160,12 @@ func outageBeforeCommit(t *testing.T, o *outage, id string) (calls int, outcome 
 // COMMIT waits in a deferred trigger when the server dies.
 func outageInsideCommit(t *testing.T, o *outage, id string) (calls int, outcome txidem.Outcome, err error) {
 	side := connect(t, o.server.DSN())
-	for _, sql := range []string{gate, `SELECT pg_advisory_lock(` + strconv.Itoa(gateKey) + `)`} {
+	for _, sql := range []string{gate, closeGate} {
 		_, err := side.Exec(t.Context(), sql)
 		require.NoError(t, err)
 	}
 	defer o.restore(dropGate)
-	return outageDuringCommit(t, o, id, side, `wait_event_type = 'Lock' AND wait_event = 'advisory'`)
+	return outageDuringCommit(t, o, id, side, `wait_event = 'PgSleep'`)
 }
 
 // COMMIT is stored and waits for a standby that does not exist when the server dies.

@@ -3,10 +3,14 @@ package faults
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -118,7 +122,8 @@ type wireConn struct {
 
 	mu      sync.Mutex
 	broken  bool
-	mute    bool // the server's next bytes are not delivered, and are its last
+	mute    bool      // the server's next bytes are not delivered, and are its last
+	ahead   io.Reader // what awaitEnd has read, nil before it
 	closing sync.Once
 }
 
@@ -152,7 +157,24 @@ func (c *wireConn) Write(message []byte) (int, error) {
 	return n, c.reset(err)
 }
 
+// awaitEnd returns when the server's side of the connection is gone, so that it does nothing more. What it has said until
+// then is kept for the client to read. It is called while nobody reads.
+func (c *wireConn) awaitEnd(limit time.Duration) error {
+	if err := c.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return err
+	}
+	said, err := io.ReadAll(c.Conn)
+	c.ahead = bytes.NewReader(said)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
 func (c *wireConn) Read(buf []byte) (int, error) {
+	if c.ahead != nil {
+		return c.ahead.Read(buf)
+	}
 	n, err := c.Conn.Read(buf)
 	c.mu.Lock()
 	mute := c.mute
