@@ -1,9 +1,9 @@
 package faults
 
 import (
-	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -92,27 +92,32 @@ func (t *table) print(w io.Writer) {
 		return
 	}
 	var text strings.Builder
-	t.align(&text)
-	for line := range strings.SplitSeq(strings.TrimSpace(text.String()), "\n") {
-		fmt.Fprintln(w, strings.TrimRight(line, " "))
+	tw := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, cells := range t.cells() {
+		_, _ = tw.Write([]byte(strings.Join(cells, "\t") + "\n")) // a Builder takes everything
+	}
+	_ = tw.Flush()
+	for line := range strings.Lines(text.String()) {
+		_, _ = io.WriteString(w, strings.TrimRight(line, " \n")+"\n") // the end of the run: there is nobody to tell
 	}
 }
 
-// align writes the table with the cells of each column below each other. The caller holds the lock.
-func (t *table) align(w io.Writer) {
+// cells returns the table's text, line by line. The caller holds the lock.
+func (t *table) cells() [][]string {
 	columns := slices.Concat(standardPoints, t.points)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(tw, "faults injected at\t%s\ttotal\tdoubled\tlost\tleaked\n", strings.Join(columns, "\t"))
+	lines := [][]string{slices.Concat([]string{"faults injected at"}, columns, []string{"total", "doubled", "lost", "leaked"})}
 	for _, promise := range t.promises() {
-		fmt.Fprintf(tw, "%s%s\n", promise, strings.Repeat("\t", len(columns)+4))
+		heading := make([]string, len(lines[0]))
+		heading[0] = promise
+		lines = append(lines, heading)
 		sum := &row{injected: map[string]int{}}
 		for _, key := range t.of(promise) {
-			t.rows[key].print(tw, "  "+key.fault, columns)
+			lines = append(lines, t.rows[key].cells("  "+key.fault, columns))
 			sum.add(t.rows[key])
 		}
-		sum.print(tw, "  all", columns)
+		lines = append(lines, sum.cells("  all", columns))
 	}
-	_ = tw.Flush()
+	return lines
 }
 
 // promises returns the groups in the order of their first row.
@@ -123,7 +128,7 @@ func (t *table) promises() []string {
 			found = append(found, key.promise)
 		}
 	}
-	slices.Sort(found) // the transactional group first, whichever test reported first
+	slices.Sort(found) // transactional comes first, whichever test reported first
 	return found
 }
 
@@ -148,12 +153,15 @@ func (r *row) add(o *row) {
 	r.leaked += o.leaked
 }
 
-func (r *row) print(w io.Writer, name string, columns []string) {
+func (r *row) cells(name string, columns []string) []string {
 	total := 0
-	fmt.Fprint(w, name)
+	cells := []string{name}
 	for _, point := range columns {
 		total += r.injected[point]
-		fmt.Fprintf(w, "\t%d", r.injected[point])
+		cells = append(cells, strconv.Itoa(r.injected[point]))
 	}
-	fmt.Fprintf(w, "\t%d\t%d\t%d\t%d\n", total, r.doubled, r.lost, r.leaked)
+	for _, n := range []int{total, r.doubled, r.lost, r.leaked} {
+		cells = append(cells, strconv.Itoa(n))
+	}
+	return cells
 }
