@@ -163,16 +163,15 @@ func (d *delivery) work(ctx context.Context, t *transaction) ending {
 	return d.afterCommit(ctx, t.commit(ctx), lost)
 }
 
-// withMisuse keeps the handler's error first in the chain, and as it is when there is no other.
+// withMisuse keeps the handler's error first in the chain, and as it is when it says all there is to say.
 func withMisuse(err, misuse error) error {
-	switch {
-	case misuse == nil:
+	if misuse == nil || errors.Is(err, misuse) {
 		return err
-	case err == nil, errors.Is(misuse, ErrTxControl) && errors.Is(err, ErrTxControl):
-		return firstOf(err, misuse)
-	default:
-		return errors.Join(err, misuse)
 	}
+	if err == nil {
+		return misuse
+	}
+	return errors.Join(err, misuse)
 }
 
 // afterCommit judges the end of the transaction.

@@ -29,7 +29,8 @@ var errUnfinished = errors.New("txidem: the handler panicked or called runtime.G
 // deadlock or a lost connection (see [RetryPolicy]). When the connection breaks while COMMIT is on its way, Process finds
 // out what became of it by claiming the id again on another connection: the old transaction either has committed, or can
 // not commit any more once the new claim is ours. That takes [Config.InFlightWait] and five seconds at most, also beyond
-// the end of ctx; then it is ErrCommitUnknown.
+// the end of ctx; then it is ErrCommitUnknown. Processed then says that the message is processed, be it by this delivery or
+// by a copy that came in between.
 //
 // tx is a pgx.Tx in every respect but one: its end is not the handler's. Commit, Rollback and statements that begin with
 // transaction control other than savepoints are refused, and the delivery then fails with ErrTxControl whatever fn returns.
