@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -16,19 +17,27 @@ import (
 type mode struct {
 	name        string
 	promise     string
-	conns       []connState
+	fromCold    bool // also on a new connection
 	misbehaving bool // also with the handlers that need the guard at the end of the transaction
 	deliver     func(ctx context.Context, l *line, s *story) error
 }
 
 var modes = []mode{
-	{"Process", transactional, []connState{warm, cold}, true, process},
-	{"Wrap", transactional, []connState{warm}, false, wrap},
-	{"ClaimTx", transactional, []connState{warm}, false, claimTx},
-	{"WrapSeen", seenSet, []connState{warm}, false, wrapSeen},
+	{"Process", transactional, true, true, process},
+	{"Wrap", transactional, false, false, wrap},
+	{"ClaimTx", transactional, false, false, claimTx},
+	{"WrapSeen", seenSet, false, false, wrapSeen},
 }
 
 func (m mode) String() string { return m.name }
+
+// conns are the connections that the mode is tried on.
+func (m mode) conns() []connState {
+	if m.fromCold || os.Getenv("TXIDEM_MATRIX") == "full" {
+		return []connState{warm, cold}
+	}
+	return []connState{warm}
+}
 
 // scripts are the handlers that the mode runs.
 func (m mode) scripts(conn connState) []script {

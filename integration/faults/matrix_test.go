@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"flag"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,9 @@ type group struct {
 	direct *pgxpool.Pool // past the proxies, to look at the server
 }
 
+// extent is how much of the matrix ran.
+type extent struct{ exchanges, messages, cells atomic.Int64 }
+
 // The crash matrix. For every way to use the library, every handler, and a connection that is warm or new, one clean
 // delivery is recorded message by message. Then, for every message of it and every kind of fault, one delivery is broken
 // there, and the message is redelivered until it is acked.
@@ -39,18 +43,33 @@ type group struct {
 // It runs before the parallel tests of the package: its deadlines are short.
 func TestMatrix(t *testing.T) {
 	slots := make(chan struct{}, groupsAtOnce)
-	var cells atomic.Int64
+	var ran extent
 	together(t, modes, mode.String, func(t *testing.T, m mode) {
-		together(t, m.conns, connState.String, func(t *testing.T, conn connState) {
+		together(t, m.conns(), connState.String, func(t *testing.T, conn connState) {
 			together(t, m.scripts(conn), script.String, func(t *testing.T, s script) {
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				cells.Add(group{mode: m, conn: conn, script: s}.run(t))
+				group{mode: m, conn: conn, script: s}.run(t, &ran)
 			})
 		})
 	})
-	t.Logf("%d cells", cells.Load())
+	if selected() >= matrixLevel {
+		return
+	}
+	messages, cells := ran.messages.Load(), ran.cells.Load()
+	require.Equal(t, messages*int64(len(faultKinds)), cells, "cells: one for each message and fault")
+	report.note("crash matrix: %d messages on the wire of %d clean exchanges × %d faults = %d cells",
+		messages, ran.exchanges.Load(), len(faultKinds), cells)
 }
+
+// The levels of subtests below TestMatrix: mode, connection and script make an exchange, then come fault and message.
+const (
+	matrixLevel  = 4 // -run names no fault: all of them run
+	messageLevel = 5 // -run names no message
+)
+
+// selected returns how many levels of subtests -run selects from.
+func selected() int { return strings.Count(flag.Lookup("test.run").Value.String(), "/") }
 
 // groupsAtOnce bounds the load: a group has a line for each kind of fault, and most of their time is waiting, for the
 // server's disk or for a deadline.
@@ -66,24 +85,31 @@ func together[T any](t *testing.T, items []T, name func(T) string, run func(*tes
 	running.Wait()
 }
 
-// run records the exchange and breaks it everywhere, on one line for each kind of fault. It returns the number of cells.
-func (g group) run(t *testing.T) int64 {
+// run records the exchange and breaks it everywhere, on one line for each kind of fault.
+func (g group) run(t *testing.T, ran *extent) {
 	g.db = testdb.New(t)
 	g.direct = g.db.Pool(t, func(c *pgxpool.Config) { c.MaxConns = 4 })
 	points := newLine(t, g).exchange(t)
-	var cells atomic.Int64
+	ran.exchanges.Add(1)
+	ran.messages.Add(int64(len(points)))
 	together(t, faultKinds, fault.String, func(t *testing.T, f fault) {
-		l := newLine(t, g)
-		struck := 0
-		for _, p := range points {
-			t.Run(p.name, func(t *testing.T) { l.cell(t, f, p) })
-			struck++
-		}
-		require.Equal(t, len(l.exchange(t)), struck, "points, and messages on the wire")
-		cells.Add(int64(struck))
+		ran.cells.Add(int64(newLine(t, g).breakAt(t, f, points)))
 	})
-	t.Logf("%d messages on the wire × %d faults: %d cells", len(points), len(faultKinds), cells.Load())
-	return cells.Load()
+}
+
+// breakAt breaks one delivery at each of the points, and asserts that they are as many as there are messages on the wire.
+func (l *line) breakAt(t *testing.T, f fault, points []point) (cells int) {
+	t.Helper()
+	for _, p := range points {
+		t.Run(p.name, func(t *testing.T) {
+			cells++
+			l.cell(t, f, p)
+		})
+	}
+	if selected() < messageLevel {
+		require.Len(t, l.exchange(t), cells, "messages on the wire, and cells")
+	}
+	return cells
 }
 
 // exchange records the messages of a clean delivery, in the order of each direction: first what goes to the server. It

@@ -17,13 +17,14 @@ func TestReport(t *testing.T) {
 	r.injected(transactional, "cut", atClaim, 5)
 	r.injected(transactional, "cut", atClaim, 1)
 	r.leaked(transactional, "cut", 1)
+	r.note("%d faults in all", 13)
 	var out strings.Builder
 	r.print(&out)
 	var lines [][]string
 	for line := range strings.SplitSeq(strings.TrimSpace(out.String()), "\n") {
 		lines = append(lines, strings.Fields(line))
 	}
-	require.Len(t, lines, 8)
+	require.Len(t, lines, 9)
 	require.Equal(t, strings.Fields("faults injected at claim handler commit anywhere total doubled lost leaked"), lines[0])
 	require.Equal(t, strings.Fields(transactional), lines[1])
 	require.Equal(t, strings.Fields("cut 6 0 0 0 6 0 0 1"), lines[2])
@@ -31,6 +32,7 @@ func TestReport(t *testing.T) {
 	require.Equal(t, strings.Fields("all 6 0 0 4 10 0 0 1"), lines[4])
 	require.Equal(t, strings.Fields(seenSet), lines[5])
 	require.Equal(t, strings.Fields("cut 0 0 3 0 3 2 0 0"), lines[6])
+	require.Equal(t, strings.Fields("13 faults in all"), lines[8])
 }
 
 // A run that injected nothing says nothing.

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -32,6 +33,7 @@ type table struct {
 	order  []rowKey
 	rows   map[rowKey]*row
 	points []string // the columns beyond claim, handler and commit, in the order of their first use
+	notes  []string // what is said below the table
 }
 
 type rowKey struct{ promise, fault string }
@@ -72,6 +74,13 @@ func (t *table) leaked(promise, fault string, n int) {
 	t.row(promise, fault).leaked += n
 }
 
+// note adds a line below the table.
+func (t *table) note(format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+}
+
 // row returns the row of a fault, and makes it at first use. The caller holds the lock.
 func (t *table) row(promise, fault string) *row {
 	key := rowKey{promise, fault}
@@ -97,6 +106,9 @@ func (t *table) print(w io.Writer) {
 		_, _ = tw.Write([]byte(strings.Join(cells, "\t") + "\n")) // a Builder takes everything
 	}
 	_ = tw.Flush()
+	for _, note := range t.notes {
+		text.WriteString(note + "\n")
+	}
 	for line := range strings.Lines(text.String()) {
 		_, _ = io.WriteString(w, strings.TrimRight(line, " \n")+"\n") // the end of the run: there is nobody to tell
 	}
