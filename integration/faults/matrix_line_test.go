@@ -47,14 +47,15 @@ func newLine(t *testing.T, g group) *line {
 	return l
 }
 
-// through makes a pool connect by way of the proxy. A connection is not pinged before its use, which would depend on how
-// long it was idle.
+// through makes a pool connect by way of the proxy. What depends on the clock is off: a connection is not pinged before
+// its use, and no health check borrows the idle ones, so that a delivery would find none and open a new one.
 func (l *line) through(c *pgxpool.Config) {
 	addr := l.proxy.Addr()
 	c.ConnConfig.Host, c.ConnConfig.Port = addr.IP.String(), uint16(addr.Port)
 	c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil
 	c.ConnConfig.RuntimeParams["application_name"] = l.name
 	c.MaxConns = 3
+	c.HealthCheckPeriod = time.Hour
 	c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 }
 
