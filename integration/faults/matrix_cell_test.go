@@ -43,7 +43,7 @@ func (s *shot) deliver(ctx context.Context, deadline time.Duration) error {
 func (s *shot) deliverOnce(ctx context.Context, deadline time.Duration) error {
 	ctx, stop := s.begin(ctx, deadline)
 	defer stop()
-	defer s.end(ctx)
+	defer s.end()
 	s.story.reach(atClaim)
 	return s.line.mode.deliver(ctx, s.line, s.story)
 }

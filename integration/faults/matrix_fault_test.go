@@ -92,7 +92,7 @@ func (s *shot) hook(m pgproxy.Message) pgproxy.Verdict {
 func (s *shot) mark(m pgproxy.Message) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.late {
+	if s.overdue(); s.late {
 		return false
 	}
 	s.striking.Add(1)
@@ -104,11 +104,21 @@ func (s *shot) mark(m pgproxy.Message) bool {
 	return true
 }
 
-// end is told when a delivery is over.
-func (s *shot) end(ctx context.Context) {
+// end is told when a delivery is over, and before its context is stopped.
+func (s *shot) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.late = s.late || ctx.Err() != nil && !s.fired
+	s.overdue()
+}
+
+// overdue calls the shot off when the deadline of the delivery is over: what is sent now is the delivery's end, and not
+// what it would have been. The caller holds the lock.
+func (s *shot) overdue() {
+	select {
+	case <-s.ended:
+		s.late = s.late || !s.fired
+	default:
+	}
 }
 
 func (s *shot) fail(err error) {
