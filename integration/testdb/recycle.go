@@ -139,13 +139,13 @@ func (c *cluster) recycle(ctx context.Context, name string) error {
 	return err
 }
 
-// alone waits until the sessions of the test are gone: a pool's connections end a moment after Close has returned.
+// alone ends the sessions that the test has left, those of a pooler in between for one, and waits until they are gone.
 func alone(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, invariantLimit)
 	defer cancel()
 	for {
 		var others int
-		err := conn.QueryRow(ctx, `SELECT count(*) FROM pg_stat_activity
+		err := conn.QueryRow(ctx, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 			WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'`).Scan(&others)
 		if err != nil || others == 0 {
 			return err
