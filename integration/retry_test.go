@@ -31,7 +31,7 @@ func TestWriteSkew(t *testing.T) {
 	w := newWorld(t, isolation(pgx.Serializable))
 	var firstRead sync.WaitGroup
 	firstRead.Add(2)
-	skewed := func(id string) txidem.Handler {
+	skewed := func() txidem.Handler {
 		var once sync.Once
 		return func(ctx context.Context, tx pgx.Tx) error {
 			var n int
@@ -46,7 +46,7 @@ func TestWriteSkew(t *testing.T) {
 	outcomes := make([]txidem.Outcome, 2)
 	errs := make([]error, 2)
 	for i, id := range []string{"a", "b"} {
-		deliveries.Go(func() { outcomes[i], errs[i] = w.guard.Process(t.Context(), id, skewed(id)) })
+		deliveries.Go(func() { outcomes[i], errs[i] = w.guard.Process(t.Context(), id, skewed()) })
 	}
 	deliveries.Wait()
 	require.NoError(t, errors.Join(errs...))
@@ -222,26 +222,26 @@ func TestPoolOfDeadConnections(t *testing.T) {
 	t.Parallel()
 	const n = 16
 	w := newWorld(t, conns(n), func(c *pgxpool.Config) { c.MinConns = n }, retries(txidem.RetryPolicy{MaxAttempts: 1}))
-	w.fillPool(n)
+	w.fillPool()
 	w.terminateOthers()
 	w.requireOutcome(txidem.Processed, "m", w.ok)
 	w.requireCalls(1)
-	w.fillPool(n)
+	w.fillPool()
 	w.terminateOthers()
 	w.requireOutcome(txidem.Duplicate, "m", w.ok)
-	w.fillPool(n)
+	w.fillPool()
 	w.terminateOthers()
 	require.NoError(t, w.guard.Remember(t.Context(), "n"))
-	w.fillPool(n)
+	w.fillPool()
 	w.terminateOthers()
 	require.NoError(t, w.guard.Forget(t.Context(), "n"))
 	w.requireEffects(1)
 }
 
-// fillPool makes the pool hold n live connections.
-func (w *world) fillPool(n int) {
+// fillPool makes the pool hold as many live connections as it may.
+func (w *world) fillPool() {
 	w.t.Helper()
-	held := make([]*pgxpool.Conn, n)
+	held := make([]*pgxpool.Conn, w.pool.Config().MaxConns)
 	for i := range held {
 		var err error
 		held[i], err = w.pool.Acquire(w.t.Context())

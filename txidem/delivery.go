@@ -160,7 +160,7 @@ func (d *delivery) work(ctx context.Context, t *transaction) ending {
 		closed := t.conn.Conn().IsClosed()
 		return failed(withMisuse(err, misuse), afterHandler(ctx, err, misuse, lost, closed))
 	}
-	return d.afterCommit(ctx, t.commit(ctx), lost)
+	return d.afterCommit(t.commit(ctx), lost)
 }
 
 // withMisuse keeps the handler's error first in the chain, and as it is when it says all there is to say.
@@ -175,7 +175,7 @@ func withMisuse(err, misuse error) error {
 }
 
 // afterCommit judges the end of the transaction.
-func (d *delivery) afterCommit(ctx context.Context, err, lost error) ending {
+func (d *delivery) afterCommit(err, lost error) ending {
 	var unknown *commitUnknownError
 	switch {
 	case err == nil && d.guarded:

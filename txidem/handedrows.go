@@ -47,7 +47,7 @@ func (r *handedRows) Values() ([]any, error) {
 func (r *handedRows) leave() {
 	if !r.left {
 		r.left = true
-		r.state.leave(r.conn, r.Rows.Err())
+		r.state.leave(r.conn, r.Err())
 	}
 }
 

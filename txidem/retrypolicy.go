@@ -88,6 +88,7 @@ func (b *budget) allows(ctx context.Context, n next, attempts int) bool {
 			return false
 		}
 		b.repeated = true
+	case soon, later:
 	}
 	pause := b.pause(n)
 	if b.policy.MaxTime-time.Since(b.start) < pause {
@@ -108,7 +109,7 @@ func (b *budget) pause(n next) time.Duration {
 	if n == later {
 		limit = min(limit, laterPause)
 	}
-	return rand.N(limit)
+	return rand.N(limit) //nolint:gosec // jitter, not a secret
 }
 
 // sleep waits, and reports false when ctx has ended.

@@ -53,7 +53,7 @@ func Start(tb testing.TB, dsn string, settings ...string) *Bouncer {
 	}
 	b := &Bouncer{host: "127.0.0.1", port: freePort(tb)}
 	config := filepath.Join(tb.TempDir(), "pgbouncer.ini")
-	if err := os.WriteFile(config, []byte(b.config(upstream, settings)), 0o644); err != nil { //nolint:gosec // read by the account it runs under
+	if err := os.WriteFile(config, []byte(b.config(upstream, settings)), 0o644); err != nil {
 		tb.Fatalf("pgbouncer: %v", err)
 	}
 	run(tb, config)
@@ -94,7 +94,7 @@ func run(tb testing.TB, config string) {
 		args = append([]string{"-u", unprivileged(tb)}, args...)
 		openFolders(tb, filepath.Dir(config))
 	}
-	cmd := exec.Command("pgbouncer", args...) //nolint:gosec // the arguments are ours
+	cmd := exec.Command("pgbouncer", args...)
 	var log strings.Builder
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if err := cmd.Start(); err != nil {
@@ -124,7 +124,7 @@ func unprivileged(tb testing.TB) string {
 func openFolders(tb testing.TB, dir string) {
 	tb.Helper()
 	for ; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // a test's own folder
+		if err := os.Chmod(dir, 0o755); err != nil {
 			tb.Fatalf("pgbouncer: %v", err)
 		}
 	}
@@ -137,7 +137,7 @@ func freePort(tb testing.TB) uint16 {
 		tb.Fatalf("pgbouncer: %v", err)
 	}
 	defer listener.Close()
-	return uint16(listener.Addr().(*net.TCPAddr).Port) //nolint:gosec // a port fits
+	return uint16(listener.Addr().(*net.TCPAddr).Port)
 }
 
 func (b *Bouncer) waitUntilItAnswers(tb testing.TB, database, role string) {

@@ -78,8 +78,8 @@ func packageFolders() []string {
 // resolvedDir returns the folder of a program, behind symbolic links where there are any: a lone link to initdb lies
 // beside no postgres.
 func resolvedDir(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
 	}
 	return filepath.Dir(path)
 }
