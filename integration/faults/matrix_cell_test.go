@@ -18,9 +18,12 @@ type point struct {
 	index     int
 	kind      byte
 	name      string
+	where     string // what the delivery was doing: one of the report's columns
 }
 
-func pointOf(m pgproxy.Message) point { return point{m.Direction, m.Index, m.Type, m.String()} }
+func (s *shot) pointOf(m pgproxy.Message) point {
+	return point{m.Direction, m.Index, m.Type, m.String(), s.story.at()}
+}
 
 // mostDeliveries is how often a broker delivers a message before it calls it poison.
 const mostDeliveries = 20
@@ -58,11 +61,11 @@ func (l *line) cell(t *testing.T, f fault, p point) {
 		err := s.deliver(t.Context(), l.deadline)
 		l.proxy.Observe(nil)
 		l.proxy.Release()
-		fired, where, struck := s.result()
+		fired, struck := s.result()
 		require.NoError(t, struck, "the fault at %s", p.name)
 		found := l.judge(t, s, err)
 		if fired {
-			report.injected(l.mode.promise, f.name, where, 1)
+			report.injected(l.mode.promise, f.name, p.where, 1)
 			report.doubled(l.mode.promise, f.name, found.doubled)
 			report.lost(l.mode.promise, f.name, found.lost)
 			report.leaked(l.mode.promise, f.name, found.leaked)

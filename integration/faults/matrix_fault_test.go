@@ -54,9 +54,8 @@ type shot struct {
 	ended <-chan struct{}    // closed when the context of the running delivery ends
 	stop  context.CancelFunc // cancels it
 	fired bool
-	late  bool   // the deadline came before the message did: the machine was too slow, and the shot is off
-	where string // the point that the delivery had reached
-	err   error  // why the fault did not come about
+	late  bool  // the deadline came before the message did: the machine was too slow, and the shot is off
+	err   error // why the fault did not come about
 
 	striking sync.WaitGroup
 }
@@ -97,9 +96,8 @@ func (s *shot) mark(m pgproxy.Message) bool {
 	}
 	s.striking.Add(1)
 	s.fired = true
-	s.where = s.story.at()
-	if m.Type != s.at.kind {
-		s.err = fmt.Errorf("the message there is %s this time", m.Name())
+	if p := s.pointOf(m); p != s.at {
+		s.err = fmt.Errorf("the message there is %s in %s this time, not in %s", p.name, p.where, s.at.where)
 	}
 	return true
 }
@@ -127,12 +125,12 @@ func (s *shot) fail(err error) {
 	s.err = err
 }
 
-// result returns whether the fault fired, and where, once it is over.
-func (s *shot) result() (fired bool, where string, err error) {
+// result returns whether the fault fired, and why it did not come about, once it is over.
+func (s *shot) result() (fired bool, err error) {
 	s.striking.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fired, s.where, s.err
+	return s.fired, s.err
 }
 
 func (s *shot) delivery() (ended <-chan struct{}, stop context.CancelFunc) {

@@ -126,13 +126,13 @@ func (l *line) record(t *testing.T) []point {
 	l.prepare(t)
 	var mu sync.Mutex
 	var found [2][]point
+	s := &shot{line: l, story: l.next()}
 	l.proxy.Observe(func(m pgproxy.Message) pgproxy.Verdict {
 		mu.Lock()
 		defer mu.Unlock()
-		found[m.Direction] = append(found[m.Direction], pointOf(m))
+		found[m.Direction] = append(found[m.Direction], s.pointOf(m))
 		return pgproxy.Pass
 	})
-	s := &shot{line: l, story: l.next()}
 	err := s.deliver(t.Context(), ampleTime)
 	l.proxy.Observe(nil)
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func (l *line) record(t *testing.T) []point {
 func names(points []point) string {
 	var all []string
 	for _, p := range points {
-		all = append(all, p.name)
+		all = append(all, p.name+" in "+p.where)
 	}
 	return strings.Join(all, "\n")
 }

@@ -10,8 +10,9 @@
 //		return pgproxy.Pass
 //	})
 //
-// Messages are counted from Observe on, on the first connection that sends a request after it, and for each direction by
-// themselves: how the two directions interleave is up to the network, but the order within each is not. The start of a
-// connection (start-up, authentication, and everything else until the server is first ready for a query) passes unseen,
-// as do cancel requests. TLS is declined: use sslmode=disable.
+// Messages are counted from Observe on, on every connection that sends a request after it, and for each direction by
+// themselves: how the two directions interleave is up to the network, but the order within each is not, as long as one
+// connection is used at a time. The start of a connection (start-up, authentication, and everything else until the server
+// is first ready for a query) and its end (Terminate, which clients send whenever they get round to it) pass unseen, as do
+// cancel requests. TLS is declined: use sslmode=disable.
 package pgproxy

@@ -34,12 +34,12 @@ func Start(network, address string) (*Proxy, error) {
 // Addr returns where the proxy listens.
 func (p *Proxy) Addr() *net.TCPAddr { return p.listener.Addr().(*net.TCPAddr) }
 
-// Observe begins a new observation: from here on, hook is asked about the messages of the first connection that sends a
+// Observe begins a new observation: from here on, hook is asked about the messages of every connection that sends a
 // request. A nil hook ends the observation.
 func (p *Proxy) Observe(hook Hook) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.observed = observation{hook: hook}
+	p.observed = observation{hook: hook, conns: map[*session]bool{}}
 }
 
 // Release ends every Swallow: the connections concerned are cut on both sides.

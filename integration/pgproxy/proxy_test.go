@@ -88,7 +88,7 @@ func at(d pgproxy.Direction, index int, v pgproxy.Verdict) pgproxy.Hook {
 	}
 }
 
-// The start of a connection is not counted, and neither are the messages before Observe and those of other connections.
+// The start and the end of a connection are not counted, and neither is what comes before Observe or after it.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,24 +97,30 @@ func TestObserve(t *testing.T) {
 
 	var mu sync.Mutex
 	var seen [2][]string
+	var conns []int
 	w.proxy.Observe(func(m pgproxy.Message) pgproxy.Verdict {
 		mu.Lock()
 		defer mu.Unlock()
 		seen[m.Direction] = append(seen[m.Direction], m.String())
-		require.Equal(t, second.PgConn().PID(), m.Process)
-		require.Equal(t, 1, m.Conn)
+		if m.Direction == pgproxy.ToServer {
+			conns = append(conns, m.Conn)
+		}
+		require.Equal(t, []uint32{first.PgConn().PID(), second.PgConn().PID()}[m.Conn], m.Process)
 		return pgproxy.Pass
 	})
 	require.NoError(t, note(t.Context(), second))
+	require.NoError(t, w.connect().Close(t.Context()))
 	require.NoError(t, note(t.Context(), first))
-	w.connect()
 	w.proxy.Observe(nil)
 	require.NoError(t, note(t.Context(), second))
 
 	mu.Lock()
 	defer mu.Unlock()
-	require.Equal(t, []string{"→ 0 Query"}, seen[pgproxy.ToServer])
-	require.Equal(t, []string{"← 0 CommandComplete", "← 1 ReadyForQuery"}, seen[pgproxy.ToClient])
+	require.Equal(t, []string{"→ 0 Query", "→ 1 Query"}, seen[pgproxy.ToServer])
+	require.Equal(t, []int{1, 0}, conns)
+	require.Equal(t, []string{
+		"← 0 CommandComplete", "← 1 ReadyForQuery", "← 2 CommandComplete", "← 3 ReadyForQuery",
+	}, seen[pgproxy.ToClient])
 }
 
 // Whether the server got the request is what the verdicts differ in.
@@ -153,7 +159,10 @@ func TestSwallow(t *testing.T) {
 	w := newWorld(t)
 	conn := w.connect()
 	swallowed := make(chan struct{})
-	w.proxy.Observe(func(pgproxy.Message) pgproxy.Verdict {
+	w.proxy.Observe(func(m pgproxy.Message) pgproxy.Verdict {
+		if m.Process != conn.PgConn().PID() {
+			return pgproxy.Pass
+		}
 		close(swallowed)
 		return pgproxy.Swallow
 	})

@@ -28,18 +28,21 @@ type Hook func(Message) Verdict
 
 // observation counts the messages since Proxy.Observe.
 type observation struct {
-	hook Hook
-	conn *session // the connection that is observed, nil until one sends a request
-	sent [2]int   // messages counted, by direction
+	hook  Hook
+	conns map[*session]bool // the connections that have sent a request
+	sent  [2]int            // messages counted, by direction
 }
 
-// count numbers a message of s, and returns the hook to ask, or nil when s is not observed. The caller holds the
-// proxy's lock.
+// count numbers a message of s, and returns the hook to ask, or nil when the message is not observed. The caller holds
+// the proxy's lock.
 func (o *observation) count(s *session, d Direction, kind byte) (Message, Hook) {
-	if o.conn == nil && d == ToServer && kind != terminate {
-		o.conn = s
+	if o.hook == nil || d == ToServer && kind == terminate {
+		return Message{}, nil
 	}
-	if o.hook == nil || o.conn != s {
+	if d == ToServer {
+		o.conns[s] = true
+	}
+	if !o.conns[s] {
 		return Message{}, nil
 	}
 	m := Message{Conn: s.number, Direction: d, Index: o.sent[d], Type: kind, Process: s.process.Load()}
