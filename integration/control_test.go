@@ -2,6 +2,8 @@ package integration
 
 import (
 	"context"
+	"database/sql/driver"
+	"errors"
 	"sync"
 	"testing"
 
@@ -126,6 +128,73 @@ func TestWorkAfterTheHiddenEndIsNotCommitted(t *testing.T) {
 func (w *world) requireAsManyRecordsAsEffects() {
 	w.t.Helper()
 	require.Equal(w.t, w.count(`SELECT count(*) FROM biz`), w.count(`SELECT count(*) FROM txidem_messages`))
+}
+
+// A statement after the hidden end of the transaction would be a transaction of its own: it is refused.
+func TestStatementAfterTheHiddenEndIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i, sql := range []string{"rollback", "commit"} {
+		_, err := w.guard.Process(t.Context(), sql, func(ctx context.Context, tx pgx.Tx) error {
+			require.NoError(t, careless("select 1; "+sql)(ctx, tx))
+			require.ErrorIs(t, w.ok(ctx, tx), txidem.ErrTxControl)
+			return nil
+		})
+		require.ErrorIs(t, err, txidem.ErrTxControl, sql)
+		require.Zero(t, w.count(`SELECT count(*) FROM biz`), sql)
+		require.Equal(t, i, w.count(`SELECT count(*) FROM txidem_messages`), "what a hidden COMMIT stored is the claim alone")
+	}
+	w.db.Invariant(t)
+}
+
+// A hidden COMMIT before an error that is tried again: half a handler is committed, and the delivery must not end as a
+// duplicate of itself.
+func TestHiddenCommitBeforeAConflict(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, sql := range []string{"commit", "commit; begin", "commit and chain"} {
+		for name, fail := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+			"conflict":  func(ctx context.Context, tx pgx.Tx) error { return raise(ctx, tx, "40001") },
+			"own error": func(context.Context, pgx.Tx) error { return errors.New("second half") },
+		} {
+			outcome, err := w.guard.Process(t.Context(), sql+name, func(ctx context.Context, tx pgx.Tx) error {
+				require.NoError(t, careless("select 1; "+sql)(ctx, tx))
+				return fail(ctx, tx)
+			})
+			require.Error(t, err, "%s, %s: %v", sql, name, outcome)
+		}
+	}
+	w.db.Invariant(t)
+}
+
+// slowArgument is an argument whose encoding waits: the statement that it belongs to is between two messages meanwhile.
+type slowArgument struct{ encoding, goOn chan struct{} }
+
+func (s slowArgument) Value() (driver.Value, error) {
+	close(s.encoding)
+	<-s.goOn
+	return "stray", nil
+}
+
+// A goroutine that outlives its handler in the middle of a statement: the statement reaches nobody's transaction.
+func TestGoroutineThatOutlivesItsHandler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, conns(1))
+	arg := slowArgument{make(chan struct{}), make(chan struct{})}
+	stray := make(chan error, 1)
+	_, err := w.guard.Process(t.Context(), "m", func(ctx context.Context, tx pgx.Tx) error {
+		go func() {
+			_, err := tx.Exec(context.WithoutCancel(ctx), `INSERT INTO biz (v) VALUES ($1)`, arg)
+			stray <- err
+		}()
+		<-arg.encoding
+		return nil
+	})
+	require.ErrorIs(t, err, txidem.ErrTxBusy)
+	w.requireOutcome(txidem.Processed, "other", w.ok) // on the only place of the pool
+	close(arg.goOn)
+	require.Error(t, <-stray)
+	w.requireEffects(1)
 }
 
 // Savepoints are no transaction control, as statements or by Begin.

@@ -600,3 +600,20 @@ func TestUnusableNames(t *testing.T) {
 	}
 	require.Empty(t, sent.list())
 }
+
+// A version table that somebody else has written to is an error that says so, and nothing is dropped.
+func TestTamperedVersionTable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`UPDATE txidem_messages_migrations SET name = 'other'`)
+	_, err := migrations.Down(t.Context(), w.pool, nil)
+	require.ErrorContains(t, err, "changed by somebody else")
+	w.exec(`UPDATE txidem_messages_migrations SET version = -1`)
+	_, err = migrations.Status(t.Context(), w.pool, nil)
+	require.ErrorContains(t, err, "not written by this package")
+	_, err = migrations.Apply(t.Context(), w.pool, nil)
+	require.ErrorContains(t, err, "not written by this package")
+	_, err = migrations.Down(t.Context(), w.pool, nil)
+	require.ErrorContains(t, err, "not written by this package")
+	w.requireEffects(0)
+}

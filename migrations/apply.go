@@ -34,7 +34,8 @@ func (r Report) String() string {
 // reads: no lock is taken and no DDL is sent. A schema newer than this build knows is left as it is, so that an older
 // replica can start during a rollout.
 //
-// An error leaves the schema as it was and no lock behind. Apply honours ctx while it waits.
+// An error leaves the schema as it was and no lock behind, unless the connection broke during COMMIT: then call Apply again.
+// Apply honours ctx while it waits.
 func Apply(ctx context.Context, db DB, cfg *Config) (Report, error) {
 	c, err := cfg.resolve()
 	if err != nil {
@@ -111,6 +112,9 @@ func (c Config) run(ctx context.Context, tx pgx.Tx, m Migration, text, book stri
 	if _, err := tx.Exec(ctx, text); err != nil {
 		return c.explain(fmt.Sprintf("step %04d_%s", m.Version, m.Name), err)
 	}
-	_, err := tx.Exec(ctx, book, m.Version, m.Name)
+	tag, err := tx.Exec(ctx, book, m.Version, m.Name)
+	if err == nil && tag.RowsAffected() != 1 {
+		err = fmt.Errorf("the version table has no step %04d_%s: it was changed by somebody else", m.Version, m.Name)
+	}
 	return c.explain("booking a step", err)
 }

@@ -95,6 +95,9 @@ func (c Config) version(ctx context.Context, tx pgx.Tx) (int, error) {
 	}
 	var current int
 	err = tx.QueryRow(ctx, c.sql(maxVersion)).Scan(&current)
+	if err == nil && current < 0 {
+		err = fmt.Errorf("version %d was not written by this package: correct the table", current)
+	}
 	return current, c.explain("reading the version table", err)
 }
 

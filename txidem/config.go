@@ -94,6 +94,10 @@ func (c Config) validate() error {
 	if c.TxOptions.AccessMode == pgx.ReadOnly {
 		return &ConfigError{Field: "TxOptions", Problem: "has AccessMode read only: the claim is a write"}
 	}
+	if word, _ := nextWord(c.TxOptions.BeginQuery); c.TxOptions.BeginQuery != "" && word != "BEGIN" && word != "START" {
+		return &ConfigError{Field: "TxOptions", Problem: "has a BeginQuery that does not begin with BEGIN or START TRANSACTION: " +
+			"the claim would be committed by itself"}
+	}
 	if c.TxOptions.CommitQuery != "" {
 		return &ConfigError{Field: "TxOptions", Problem: "has a CommitQuery: the end of the transaction is txidem's"}
 	}

@@ -111,6 +111,12 @@ func (d *delivery) notOpened(ctx context.Context, err error, lost bool) ending {
 	return failed(err, n)
 }
 
+// errOvertaken: a record appeared between two attempts of one delivery, and no COMMIT of ours can have made it. A copy of
+// the message may have been processed meanwhile, or the handler has committed half its work by a hidden COMMIT. What an
+// attempt may have left is not acked as a duplicate; the redelivery is one in both cases.
+var errOvertaken = errors.New("txidem: the message was recorded as processed while its handler was to run again, by a copy of it " +
+	"or by a COMMIT of the handler's own: have it redelivered")
+
 // notClaimed looks at why the claim inserted nothing.
 func (d *delivery) notClaimed(ctx context.Context, t *transaction) ending {
 	outcome, err := d.g.lookAndRollback(ctx, t, d.id)
@@ -119,6 +125,8 @@ func (d *delivery) notClaimed(ctx context.Context, t *transaction) ending {
 		return d.notOpened(ctx, err, t.conn.Conn().IsClosed())
 	case d.unknown != nil:
 		return ending{outcome: Processed}
+	case d.told.Attempts > 0:
+		return failed(d.g.keyed(errOvertaken, d.id), stop)
 	default:
 		return ending{outcome: outcome}
 	}
@@ -151,7 +159,7 @@ func (d *delivery) mayRerun(cause error) bool {
 
 // work runs the handler and ends the transaction.
 func (d *delivery) work(ctx context.Context, t *transaction) ending {
-	h := &handedTx{tx: t.tx, state: &handover{}}
+	h := &handedTx{tx: t.tx, state: &handover{conn: t.conn.Conn()}}
 	defer h.state.takeBack()
 	err := d.told.call(func() error { return d.fn(ctx, h) })
 	h.state.takeBack()

@@ -13,8 +13,9 @@ var (
 	// server and the handler did not run. Permanent: see [*IDError] for the reason.
 	ErrInvalidID = errors.New("txidem: invalid message id")
 
-	// ErrInFlight: another copy of the message was being processed for the whole of [Config.InFlightWait], or the table was
-	// locked for as long. The handler did not run and nothing is held: have the message redelivered.
+	// ErrInFlight: another copy of the message was being processed for the whole of [Config.InFlightWait], or somebody holds
+	// it under a lease, or the table was locked or the server silent for as long. This attempt did not run the handler and
+	// nothing is held: have the message redelivered.
 	ErrInFlight = errors.New("txidem: message is in flight")
 
 	// ErrAlreadyClaimed: the running transaction has claimed this message itself, as when a guard is used inside a guard
@@ -26,11 +27,11 @@ var (
 	// without an id nothing can find out, and a redelivery runs the handler again.
 	ErrCommitUnknown = errors.New("txidem: outcome of COMMIT is unknown")
 
-	// ErrTxControl: the handler ended the transaction, or tried to: Commit and Rollback belong to txidem. Nothing was
-	// committed through the transaction that was handed over.
+	// ErrTxControl: the handler ended the transaction, or tried to: Commit and Rollback belong to txidem. Nothing is stored
+	// but what a hidden COMMIT of the handler stored itself, and the record with it: the redelivery is then a Duplicate.
 	ErrTxControl = errors.New("txidem: the handler must not end the transaction")
 
-	// ErrTxAborted: a statement of the handler failed and the handler returned nil all the same. PostgreSQL would have
+	// ErrTxAborted: a statement of the handler failed on the server and the handler returned nil all the same. PostgreSQL would have
 	// turned the COMMIT into a rollback, so it was not sent. Nothing is stored.
 	ErrTxAborted = errors.New("txidem: the transaction is aborted")
 
@@ -82,7 +83,9 @@ type ConfigError struct {
 	Problem string // what is wrong with it
 }
 
-func (e *ConfigError) Error() string { return e.Field + " " + e.Problem }
+func (e *ConfigError) Error() string {
+	return e.Field + " " + e.Problem + ": correct the Config given to txidem"
+}
 
 // shown quotes an id for an error text and cuts it to a length that fits a log line.
 func shown(id string) string {

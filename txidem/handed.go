@@ -28,7 +28,7 @@ func (h *handedTx) Begin(ctx context.Context) (pgx.Tx, error) {
 		return nil, err
 	}
 	nested, err := h.tx.Begin(ctx)
-	h.state.leave(h.tx.Conn(), err)
+	h.state.leave(err)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (h *handedTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns [
 		return 0, err
 	}
 	n, err := h.tx.CopyFrom(ctx, table, columns, src)
-	h.state.leave(h.tx.Conn(), err)
+	h.state.leave(err)
 	return n, err
 }
 
@@ -48,7 +48,7 @@ func (h *handedTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 	if err := h.state.enterBatch(b); err != nil {
 		return pgx.FailedBatchResults(b, err)
 	}
-	return &handedBatch{BatchResults: h.tx.SendBatch(ctx, b), conn: h.tx.Conn(), state: h.state}
+	return &handedBatch{BatchResults: h.tx.SendBatch(ctx, b), state: h.state}
 }
 
 // LargeObjects is pgx's own: what is done through it is not watched.
@@ -59,7 +59,7 @@ func (h *handedTx) Prepare(ctx context.Context, name, sql string) (*pgconn.State
 		return nil, err
 	}
 	sd, err := h.tx.Prepare(ctx, name, sql)
-	h.state.leave(h.tx.Conn(), err)
+	h.state.leave(err)
 	return sd, err
 }
 
@@ -68,7 +68,7 @@ func (h *handedTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Co
 		return pgconn.CommandTag{}, err
 	}
 	tag, err := h.tx.Exec(ctx, sql, args...)
-	h.state.leave(h.tx.Conn(), err)
+	h.state.leave(err)
 	return tag, err
 }
 
@@ -78,17 +78,17 @@ func (h *handedTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 	}
 	rows, err := h.tx.Query(ctx, sql, args...)
 	if err != nil {
-		h.state.leave(h.tx.Conn(), err)
+		h.state.leave(err)
 		return rows, err
 	}
-	return &handedRows{Rows: rows, conn: h.tx.Conn(), state: h.state}, nil
+	return &handedRows{Rows: rows, state: h.state}, nil
 }
 
 func (h *handedTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if err := h.state.enter(sql); err != nil {
 		return failedRows{err: err}
 	}
-	return &handedRow{row: h.tx.QueryRow(ctx, sql, args...), conn: h.tx.Conn(), state: h.state}
+	return &handedRow{row: h.tx.QueryRow(ctx, sql, args...), state: h.state}
 }
 
 // Conn returns the connection of the transaction. Statements sent through it are not watched; one that ends the
@@ -112,6 +112,6 @@ func (n *nestedTx) end(ctx context.Context, end func(context.Context) error) err
 		return err
 	}
 	err := end(ctx)
-	n.state.leave(n.tx.Conn(), err)
+	n.state.leave(err)
 	return err
 }

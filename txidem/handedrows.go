@@ -10,7 +10,6 @@ import (
 // and a failed Scan do.
 type handedRows struct {
 	pgx.Rows
-	conn  *pgx.Conn
 	state *handover
 	left  bool
 }
@@ -47,14 +46,13 @@ func (r *handedRows) Values() ([]any, error) {
 func (r *handedRows) leave() {
 	if !r.left {
 		r.left = true
-		r.state.leave(r.conn, r.Err())
+		r.state.leave(r.Err())
 	}
 }
 
 // handedRow is the row of QueryRow. It holds the transaction until Scan has read it, as the row below holds the connection.
 type handedRow struct {
 	row   pgx.Row
-	conn  *pgx.Conn
 	state *handover
 	left  bool
 }
@@ -63,7 +61,7 @@ func (r *handedRow) Scan(dest ...any) error {
 	err := r.row.Scan(dest...)
 	if !r.left {
 		r.left = true
-		r.state.leave(r.conn, err)
+		r.state.leave(err)
 	}
 	return err
 }
@@ -71,7 +69,6 @@ func (r *handedRow) Scan(dest ...any) error {
 // handedBatch are the results of a batch on a handed transaction. They hold it until they are closed.
 type handedBatch struct {
 	pgx.BatchResults
-	conn  *pgx.Conn
 	state *handover
 	left  bool
 }
@@ -80,7 +77,7 @@ func (b *handedBatch) Close() error {
 	err := b.BatchResults.Close()
 	if !b.left {
 		b.left = true
-		b.state.leave(b.conn, err)
+		b.state.leave(err)
 	}
 	return err
 }

@@ -12,6 +12,8 @@ import (
 // what comes in between is refused here, so that the refusal is known and the delivery fails whatever the handler makes of
 // it. Otherwise one goroutine's statement could be refused by the connection and lost, and the others' be committed.
 type handover struct {
+	conn *pgx.Conn
+
 	mu     sync.Mutex
 	busy   bool  // a statement was sent and its result is not read to the end
 	back   bool  // the handler has returned
@@ -54,6 +56,9 @@ func (s *handover) refuse(sql string) error {
 		return s.blame(fmt.Errorf("%w: a statement was begun before the result of another was closed, "+
 			"or by another goroutine", ErrTxBusy))
 	}
+	if s.look(); s.endedUnseen() {
+		return s.misuse
+	}
 	if control := txControl(sql); control != "" {
 		return s.blame(fmt.Errorf("%w: %s is refused: return nil to commit, an error to roll back, use tx.Begin for a savepoint",
 			ErrTxControl, control))
@@ -77,21 +82,44 @@ func (s *handover) refuseEnd(method string) error {
 }
 
 // leave is told when a statement that entered is done, with its error.
-func (s *handover) leave(conn *pgx.Conn, err error) {
+func (s *handover) leave(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy = false
-	if err != nil && s.lost == nil && conn.IsClosed() {
+	if err != nil && s.lost == nil && s.conn.IsClosed() {
 		s.lost = err
 	}
 }
 
-// takeBack ends the handler's use of the transaction: from here on every statement is pgx.ErrTxClosed.
+// look blames the handler when the transaction is over: a statement of it has ended it unseen. The caller holds the lock,
+// and no statement is in progress.
+func (s *handover) look() {
+	if s.endedUnseen() {
+		_ = s.blame(fmt.Errorf("%w: it was ended by a statement of the handler", ErrTxControl))
+	}
+}
+
+func (s *handover) endedUnseen() bool {
+	c := s.conn.PgConn()
+	return !c.IsClosed() && !c.IsBusy() && c.TxStatus() == statusIdle
+}
+
+// takeBack ends the handler's use of the transaction: from here on every statement is pgx.ErrTxClosed. A statement that
+// is still in progress belongs to a goroutine that nobody waits for, and it could be between two messages: on a connection
+// that has gone back to the pool it would be executed outside the transaction, or in somebody else's. So the socket is
+// closed under it, which is safe from here.
 func (s *handover) takeBack() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.back {
+		return
+	}
 	s.back = true
+	if !s.busy {
+		s.look()
+	}
 	if s.busy {
+		_ = s.conn.PgConn().Conn().Close()
 		_ = s.blame(fmt.Errorf("%w: close rows and batches, and wait for goroutines, before the handler returns", ErrTxBusy))
 	}
 }

@@ -24,7 +24,7 @@ import (
 //
 // Claim several messages in one transaction in the order of their ids: two transactions that claim two ids in opposite
 // order deadlock, and the server fails one of them.
-func (g *Guard) ClaimTx(ctx context.Context, tx pgx.Tx, id string, _ ...Option) (Outcome, error) {
+func (g *Guard) ClaimTx(ctx context.Context, tx pgx.Tx, id string) (Outcome, error) {
 	if isNil(tx) {
 		return 0, errors.New("txidem: ClaimTx needs a transaction, got nil")
 	}
@@ -44,7 +44,7 @@ type SQLTx interface {
 
 // ClaimSQL is [Guard.ClaimTx] for a transaction of database/sql, with any PostgreSQL driver that takes $1 placeholders.
 // It does not call Commit.
-func (g *Guard) ClaimSQL(ctx context.Context, tx SQLTx, id string, _ ...Option) (Outcome, error) {
+func (g *Guard) ClaimSQL(ctx context.Context, tx SQLTx, id string) (Outcome, error) {
 	if isNil(tx) {
 		return 0, errors.New("txidem: ClaimSQL needs a transaction, got nil")
 	}

@@ -83,7 +83,7 @@ func (s *MemoryStore) Remember(_ context.Context, id string) error {
 	defer s.mu.Unlock()
 	s.drop(s.ids[id])
 	s.ids[id] = s.byAge.PushBack(memoryEntry{id: id, remembered: time.Now()})
-	for s.byAge.Len() > s.limit || s.expired(s.byAge.Front()) {
+	for s.byAge.Len() > s.limit || s.byAge.Len() > 0 && s.expired(s.byAge.Front()) {
 		s.drop(s.byAge.Front())
 	}
 	return nil

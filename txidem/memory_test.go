@@ -59,6 +59,16 @@ func TestMemoryStoreFreesExpiredIDsUnread(t *testing.T) {
 	})
 }
 
+// An age that is over before Remember returns leaves nothing, and no panic.
+func TestMemoryStoreWithAnAgeOfNothing(t *testing.T) {
+	t.Parallel()
+	s := newMemory(t, 10, time.Nanosecond)
+	for range 1000 {
+		require.NoError(t, s.Remember(t.Context(), "a"))
+	}
+	require.LessOrEqual(t, s.Len(), 1)
+}
+
 func TestMemoryStoreForgets(t *testing.T) {
 	t.Parallel()
 	s := newMemory(t, 0, 0)

@@ -13,7 +13,7 @@ const (
 	rerun             // run the handler again: costs an attempt
 	soon              // the handler did not run and a moment is enough: the connection was a dead one of the pool
 	later             // the handler did not run and the server is away
-	once              // the handler did not run and one repetition either helps or nothing does
+	once              // the handler did not run, and a repetition either helps at once or nothing does
 )
 
 // beforeHandler judges a failure before the handler ran. lost says that it closed the connection.

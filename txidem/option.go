@@ -16,7 +16,9 @@ func WithObserver(o Observer) Option {
 func collect(observer Observer, opts []Option) options {
 	o := options{observer: observer}
 	for _, opt := range opts {
-		opt(&o)
+		if opt != nil {
+			opt(&o)
+		}
 	}
 	return o
 }

@@ -8,7 +8,7 @@ const (
 	// Processed means that the handler ran, and its effect and the record are committed together.
 	Processed Outcome = iota + 1
 
-	// Duplicate means that the message was processed before. The handler did not run. Ack the delivery.
+	// Duplicate means that the message was processed before. This delivery did not run the handler. Ack it.
 	Duplicate
 
 	// Unguarded means that the message has no id, so the handler ran and no record was made. A redelivery runs it again.

@@ -21,7 +21,7 @@ var errUnfinished = errors.New("txidem: the handler panicked or called runtime.G
 // The result is nil with Processed, Duplicate (fn was not called) or Unguarded (id is empty, see [Config.RequireID]): ack
 // the message. Or it is an error: have the message redelivered, unless [Retryable] says that this cannot help.
 //
-// When fn returns an error, that error comes back and nothing is stored. When fn panics or calls runtime.Goexit, nothing
+// When fn returns an error, that error comes back and nothing is stored, but for what a hidden COMMIT of fn's own has stored. When fn panics or calls runtime.Goexit, nothing
 // is stored and the panic goes on. When ctx ends, before or after fn has returned, nothing is stored and fn is not called
 // again, unless COMMIT was on its way by then.
 //
@@ -37,7 +37,9 @@ var errUnfinished = errors.New("txidem: the handler panicked or called runtime.G
 // What ends the transaction unseen, in a string of several statements or through tx.Conn(), is found before COMMIT and is
 // ErrTxControl too; what such a statement committed stays, and the redelivery is a Duplicate. Begin makes savepoints, whose
 // Commit and Rollback work as usual. One statement may be in progress at a time: a second one, begun by another goroutine or
-// while rows or a batch are open, is ErrTxBusy, and so is the delivery. tx must not be used after fn has returned. fn should not use the
+// while rows or a batch are open, is ErrTxBusy, and so is the delivery. A statement that failed on the server and was not
+// rolled back to a savepoint is ErrTxAborted when fn returns nil; an error that never reached the server, such as an argument
+// that cannot be encoded, is fn's to return. tx must not be used after fn has returned. fn should not use the
 // pool that the Guard was made with: with every connection held by a handler that waits for another connection, all of
 // them wait until their contexts end.
 //

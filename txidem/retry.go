@@ -9,7 +9,7 @@ import (
 // with every delivery: an id that cannot be stored, a handler that ends the transaction, a guard inside a guard. It is
 // true for everything else, the handler's own errors included, about which txidem knows nothing: wrap those that are
 // permanent in an error of your own and ask for it first.
-// An error that is not retryable still means that nothing was processed: park the message, do not ack it away.
+// An error that is not retryable still means that the message was not processed as a whole: park it, do not ack it away.
 func Retryable(err error) bool {
 	for _, permanent := range []error{ErrInvalidID, ErrTxControl, ErrAlreadyClaimed} {
 		if errors.Is(err, permanent) {
@@ -24,7 +24,7 @@ func Retryable(err error) bool {
 const serverDelay = time.Second
 
 // RetryAfter suggests when to have the message delivered again: after the wait for a message in flight, a second when the
-// server was away, and 0, leaving it to the broker, for everything else. It says nothing for errors that are not
+// server was away, a COMMIT is unknown or the table is missing, and 0, leaving it to the broker, for everything else. It says nothing for errors that are not
 // [Retryable].
 func RetryAfter(err error) time.Duration {
 	var inFlight *InFlightError

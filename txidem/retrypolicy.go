@@ -50,6 +50,10 @@ func (p RetryPolicy) validate() error {
 	return nil
 }
 
+// maxRepeated bounds the repetitions that help at once or not at all: one for each statement that precedes the handler,
+// since a connection may have lost every statement that was prepared on it.
+const maxRepeated = 2
+
 // The longest pauses. The first of a growing pause is firstPause, and each of them is drawn from zero up.
 const (
 	firstPause = 20 * time.Millisecond
@@ -63,7 +67,7 @@ type budget struct {
 	policy   RetryPolicy
 	start    time.Time
 	failures int // growing pauses taken
-	repeated bool
+	repeated int
 }
 
 func (g *Guard) newBudget() budget { return budget{policy: g.cfg.Retry, start: time.Now()} }
@@ -84,10 +88,10 @@ func (b *budget) allows(ctx context.Context, n next, attempts int) bool {
 			return false
 		}
 	case once:
-		if b.repeated {
+		if b.repeated == maxRepeated {
 			return false
 		}
-		b.repeated = true
+		b.repeated++
 	case soon, later:
 	}
 	pause := b.pause(n)

@@ -37,13 +37,16 @@ func rollsBackToSavepoint(rest string) bool {
 func nextWord(sql string) (word, rest string) {
 	sql = skipBlank(sql)
 	end := 0
-	for end < len(sql) && isLetter(sql[end]) {
+	for end < len(sql) && inWord(sql[end]) {
 		end++
 	}
 	return strings.ToUpper(sql[:end]), sql[end:]
 }
 
-func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
+// inWord reports whether a byte can be part of an unquoted identifier or keyword.
+func inWord(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '$' || c >= 0x80
+}
 
 func skipBlank(sql string) string {
 	for {

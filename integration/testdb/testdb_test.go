@@ -41,22 +41,33 @@ func TestEachTestHasItsOwnDatabase(t *testing.T) {
 	}
 }
 
-func TestDatabaseIsDropped(t *testing.T) {
+// A database in which a test has changed more than rows is dropped, with the sessions that are left in it.
+func TestChangedDatabaseIsDropped(t *testing.T) {
 	t.Parallel()
-	db := testdb.New(t)
-	watch := db.Pool(t)
-	var name string
-	t.Run("inner", func(t *testing.T) {
-		inner := testdb.New(t)
-		name = inner.Name()
-		if _, err := pgx.Connect(t.Context(), inner.DSN()); err != nil { // left open: the drop is forced
-			t.Fatal(err)
+	watch := testdb.New(t).Pool(t)
+	for what, change := range map[string]string{
+		"table":    "CREATE TABLE further ()",
+		"column":   "ALTER TABLE from_template ADD COLUMN further int",
+		"function": "CREATE FUNCTION further() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+		"setting":  "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET lock_timeout = 7', current_database()); END $$",
+	} {
+		var name string
+		t.Run(what, func(t *testing.T) {
+			inner := testdb.New(t)
+			name = inner.Name()
+			conn, err := pgx.Connect(t.Context(), inner.DSN()) // left open: the drop is forced
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := conn.Exec(t.Context(), change); err != nil {
+				t.Fatal(err)
+			}
+		})
+		var there bool
+		err := watch.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&there)
+		if err != nil || there {
+			t.Errorf("%s: database %s still there: %v (%v)", what, name, there, err)
 		}
-	})
-	var there bool
-	err := watch.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(&there)
-	if err != nil || there {
-		t.Errorf("database %s still there: %v (%v)", name, there, err)
 	}
 }
 
