@@ -1,4 +1,5 @@
-# Everything runs with Go alone, plus Docker or a PostgreSQL server's binaries; see README, "Getting a server".
+# Needs Go with a C compiler, and Docker or a PostgreSQL server's binaries; see README, "Getting a server". test/versions needs
+# npm on Linux x64 as well, and lint downloads its linter.
 
 MODULES := . integration examples/payments
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0

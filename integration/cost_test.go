@@ -1,8 +1,8 @@
 package integration
 
 import (
-	"fmt"
-	"strings"
+	"context"
+	"encoding/json"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -32,6 +32,12 @@ func TestRoundTrips(t *testing.T) {
 			require.Equal(t, 3, plain, "a transaction without dedupe, for comparison")
 			require.Equal(t, 3, wire.during(func() { w.requireOutcome(txidem.Processed, "m", w.ok) }))
 			require.Equal(t, 2, wire.during(func() { w.requireOutcome(txidem.Duplicate, "m", w.ok) }))
+
+			seenSet := txidem.WrapSeen(w.guard, func(id string) string { return id }, func(ctx context.Context, _ string) error {
+				return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return w.ok(ctx, tx) })
+			})
+			require.NoError(t, seenSet(t.Context(), "warm seen-set"))
+			require.Equal(t, 5, wire.during(func() { require.NoError(t, seenSet(t.Context(), "n")) }), "the seen-set, for comparison")
 		})
 	}
 }
@@ -70,19 +76,18 @@ func TestDuplicateWritesNothing(t *testing.T) {
 	require.NoError(t, tx.Rollback(t.Context()))
 }
 
-// walBytes runs the claim of id under EXPLAIN and returns the WAL bytes that it wrote.
+// walBytes runs the claim of id under EXPLAIN and returns the WAL bytes that it wrote, full-page images included.
 func walBytes(t *testing.T, tx pgx.Tx, id string) int {
 	t.Helper()
 	claim := sqlgen.New(sqlgen.DefaultSchema, sqlgen.DefaultTable).Claim
-	rows, err := tx.Query(t.Context(), `EXPLAIN (ANALYZE, WAL, COSTS off, TIMING off, SUMMARY off) `+claim, id, consumer, "5000ms", "5min")
+	var plan []byte
+	err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, WAL, FORMAT JSON) `+claim, id, consumer, "5000ms", "5min").Scan(&plan)
 	require.NoError(t, err)
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	require.NoError(t, err)
-	for _, line := range lines {
-		var records, bytes int
-		if n, _ := fmt.Sscanf(strings.TrimSpace(line), "WAL: records=%d bytes=%d", &records, &bytes); n == 2 {
-			return bytes
-		}
+	var statements []struct {
+		Plan map[string]any
 	}
-	return 0 // EXPLAIN prints no line for WAL when there was none
+	require.NoError(t, json.Unmarshal(plan, &statements))
+	bytes, found := statements[0].Plan["WAL Bytes"].(float64)
+	require.True(t, found, "%s", plan)
+	return int(bytes)
 }

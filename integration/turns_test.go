@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"net"
 	"strconv"
 	"sync"
@@ -33,6 +34,7 @@ func (c *turns) through(t *testing.T) func(*pgxpool.Config) {
 		cfg.ConnConfig.Host, cfg.ConnConfig.Port = addr.IP.String(), uint16(addr.Port)
 		cfg.ConnConfig.Fallbacks, cfg.ConnConfig.TLSConfig = nil, nil
 		cfg.MaxConns = 1
+		cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // it would be a round trip of the pool's
 	}
 }
 
