@@ -3,6 +3,7 @@ package txidem
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -23,17 +24,40 @@ const claimGrace = time.Second
 // makes the other wait until the first transaction ends. After its COMMIT the other inserts no row, after its ROLLBACK,
 // or the death of its connection, the other inserts the row and runs the handler.
 func (g *Guard) begin(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOptions, id string) (*transaction, bool, error) {
-	bounded, cancel := context.WithTimeout(ctx, g.cfg.InFlightWait+claimGrace)
-	defer cancel()
-	t, rows, err := beginWith(bounded, conn, opts, g.sql.Claim, id, g.cfg.Consumer, g.wait, g.idle)
+	limit := g.limitClaim(conn)
+	t, rows, err := beginWith(ctx, conn, opts, g.sql.Claim, id, g.consumer, g.wait, g.idle)
+	expired := limit.lift()
 	if err != nil {
 		t.rollback(ctx)
-		return nil, false, g.claimError(ctx, bounded, id, err)
+		return nil, false, g.claimError(ctx, expired, id, err)
 	}
 	return t, rows == 1, nil
 }
 
-// beginUnguarded begins the transaction of a message without an id.
+// beginMany is begin for several messages of a batch, whose ids are in ascending order, waiting at most wait for each copy in
+// flight. It returns the ids that are ours, in that order too.
+func (g *Guard) beginMany(ctx context.Context, conn *pgxpool.Conn, ids []string, wait any) (*transaction, []string, error) {
+	b := newBatch(2)
+	beginIn(b, g.cfg.TxOptions)
+	b.Queue(g.sql.ClaimMany, ids, g.consumer, wait, g.idle)
+	limit := g.limitClaim(conn)
+	br := conn.SendBatch(ctx, b)
+	t := &transaction{conn: conn, tx: br.Tx()}
+	_, beginErr := br.Exec()
+	var claimed []string
+	var restored string
+	claimErr := br.QueryRow().Scan(&claimed, &restored)
+	err := firstOf(beginErr, claimErr, br.Close())
+	expired := limit.lift()
+	if err != nil {
+		t.rollback(ctx)
+		return t, nil, g.claimError(ctx, expired, "", err)
+	}
+	slices.Sort(claimed)
+	return t, claimed, nil
+}
+
+// beginUnguarded begins the transaction of messages without an id.
 func (g *Guard) beginUnguarded(ctx context.Context, conn *pgxpool.Conn) (*transaction, error) {
 	t, _, err := beginWith(ctx, conn, g.cfg.TxOptions, g.sql.Mark, g.idle)
 	if err != nil {
@@ -46,33 +70,84 @@ func (g *Guard) beginUnguarded(ctx context.Context, conn *pgxpool.Conn) (*transa
 // beginWith sends BEGIN and the first statement of a transaction in one round trip. It returns the transaction in every
 // case: after an error it is to be rolled back.
 func beginWith(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOptions, first string, args ...any) (*transaction, int64, error) {
-	opts.CommitQuery = sqlgen.Commit
-	b := &pgx.Batch{}
-	b.BeginTx(opts)
+	b := newBatch(2)
+	beginIn(b, opts)
 	b.Queue(first, args...)
 	br := conn.SendBatch(ctx, b)
-	t := &transaction{conn: conn, tx: br.Tx()}
 	_, beginErr := br.Exec()
 	tag, firstErr := br.Exec()
-	return t, tag.RowsAffected(), firstOf(beginErr, firstErr, br.Close())
+	return &transaction{conn: conn, tx: br.Tx()}, tag.RowsAffected(), firstOf(beginErr, firstErr, br.Close())
 }
 
+// beginIn queues BEGIN. Every transaction of the library begins here, so that it ends with the guarded COMMIT.
+func beginIn(b *pgx.Batch, opts pgx.TxOptions) {
+	opts.CommitQuery = sqlgen.Commit
+	b.BeginTx(opts)
+}
+
+// newBatch makes a batch with room for n statements.
+func newBatch(n int) *pgx.Batch { return &pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, n)} }
+
+// claimLimit is the client's own bound of a claim, on the socket. A context with a deadline would do the same.
+type claimLimit struct {
+	conn *pgxpool.Conn
+	end  time.Time
+}
+
+func (g *Guard) limitClaim(conn *pgxpool.Conn) claimLimit {
+	l := claimLimit{conn: conn, end: time.Now().Add(g.claimTime())}
+	_ = conn.Conn().PgConn().Conn().SetDeadline(l.end) // fails on a closed socket, which the claim will meet
+	return l
+}
+
+// lift ends the bound, and reports whether it has closed the connection.
+func (l claimLimit) lift() (expired bool) {
+	c := l.conn.Conn().PgConn()
+	_ = c.Conn().SetDeadline(time.Time{})
+	return c.IsClosed() && !time.Now().Before(l.end)
+}
+
+// claimTime is how long a claim may take, as seen by the client.
+func (g *Guard) claimTime() time.Duration { return g.cfg.InFlightWait + claimGrace }
+
 // lookAndRollback finds out why a claim inserted nothing and ends the transaction, in one round trip.
-func (g *Guard) lookAndRollback(ctx context.Context, t *transaction, id string) (Outcome, error) {
-	b := &pgx.Batch{}
-	b.Queue(g.sql.Look, id, g.cfg.Consumer)
+func (g *Guard) lookAndRollback(ctx context.Context, t *transaction, id string) (record, error) {
+	b := newBatch(2)
+	b.Queue(g.sql.Look, id, g.consumer)
 	b.Queue("rollback")
 	br := t.conn.SendBatch(ctx, b)
 	found, err := scanRecord(br.QueryRow())
-	if closeErr := br.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err := firstOf(err, br.Close()); err != nil {
 		t.rollback(ctx)
-		return 0, g.explain(ctx, "look at the record", err)
+		return noRecord, g.explain(ctx, lookingAtRecord, err)
 	}
-	return g.verdict(found, id)
+	return found, nil
 }
+
+// lookMany looks at the records of several messages, and ends the transaction in the same round trip when over is set.
+func (g *Guard) lookMany(ctx context.Context, t *transaction, ids []string, over bool) (map[string]record, error) {
+	b := newBatch(2)
+	found := make(map[string]record, len(ids))
+	b.Queue(g.sql.LookMany, ids, g.consumer).Query(func(rows pgx.Rows) error {
+		var id string
+		var done, own bool
+		_, err := pgx.ForEachRow(rows, []any{&id, &done, &own}, func() error {
+			found[id] = recordOf(done, own)
+			return nil
+		})
+		return err
+	})
+	if over {
+		b.Queue("rollback")
+	}
+	if err := t.conn.SendBatch(ctx, b).Close(); err != nil {
+		return nil, g.explain(ctx, lookingAtRecord, err)
+	}
+	return found, nil
+}
+
+// lookingAtRecord says in an error what was being done.
+const lookingAtRecord = "look at the record"
 
 // record is what was found under the key of a message.
 type record int
@@ -96,25 +171,53 @@ func scanRecord(row scanner) (record, error) {
 		return noRecord, nil
 	case err != nil:
 		return noRecord, err
-	case own:
-		return ours, nil
-	case !done:
-		return leased, nil
 	default:
-		return processed, nil
+		return recordOf(done, own), nil
 	}
 }
 
-// verdict turns what a claim without a row has found into its result. This is the only place that says Duplicate.
-func (g *Guard) verdict(found record, id string) (Outcome, error) {
-	switch found {
-	case processed:
-		return Duplicate, nil
-	case leased:
-		return 0, &InFlightError{ID: id, Consumer: g.cfg.Consumer, Cause: "it is leased"}
-	case ours:
-		return 0, g.keyed(ErrAlreadyClaimed, id)
+// recordOf reads the two columns of a row that is there.
+func recordOf(done, own bool) record {
+	switch {
+	case own:
+		return ours
+	case !done:
+		return leased
 	default:
+		return processed
+	}
+}
+
+// past is what the earlier attempts of a delivery can have left behind.
+type past int
+
+const (
+	nothing    past = iota // the handler did not run
+	ran                    // it ran, and COMMIT was not sent or was refused
+	committing             // COMMIT was sent and its outcome is unknown
+)
+
+// errOvertaken: a record appeared between two attempts of one delivery, and no COMMIT of ours can have made it. A copy of
+// the message may have been processed meanwhile, or the handler has committed half its work by a hidden COMMIT. What an
+// attempt may have left is not acked as a duplicate; the redelivery is one in both cases.
+var errOvertaken = errors.New("txidem: the message was recorded as processed while its handler was to run again, by a copy of it " +
+	"or by a COMMIT of the handler's own: have it redelivered")
+
+// verdict turns what a claim without a row has found into its result. Whether a claimed-before message is a duplicate is
+// decided here and nowhere else.
+func (g *Guard) verdict(found record, id string, before past) (Outcome, error) {
+	switch {
+	case found == leased:
+		return 0, &InFlightError{ID: id, Consumer: g.cfg.Consumer, Cause: "it is leased"}
+	case found == ours:
+		return 0, g.keyed(ErrAlreadyClaimed, id)
+	case found == noRecord:
 		return 0, g.keyed(ErrNoRecord, id)
+	case before == committing:
+		return Processed, nil
+	case before == ran:
+		return 0, g.keyed(errOvertaken, id)
+	default:
+		return Duplicate, nil
 	}
 }

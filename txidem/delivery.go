@@ -9,20 +9,23 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// delivery is one message on its way through its attempts. The loop is in deliver, one attempt in attempt, and what an
-// attempt's failure means for the next one in the small methods below; the end of a transaction is in transaction.go.
+// delivery is a message, or a part of a batch, on its way through its attempts. The loop is in deliver, one attempt in
+// attempt, and what an attempt's failure means for the next one in the small methods below; the end of a transaction is in
+// transaction.go.
 type delivery struct {
-	g       *Guard
-	id      string
-	guarded bool
-	fn      Handler
-	told    *Delivery
-	budget  budget
+	g      *Guard
+	load   load
+	told   *Delivery
+	budget budget
+	ran    bool // the handler had a claim to run under
 
 	// unknown is set from a COMMIT whose outcome is not known until it is resolved. Then attempts run under resolving
 	// instead of the caller's context: the question has to be answered whatever became of the caller.
 	unknown   *commitUnknownError
 	resolving context.Context //nolint:containedctx // lives and ends with deliver
+
+	message message // the load, when it is one message
+	queue   *queue  // what the message has for the server, when it goes in a pipeline
 }
 
 // ending is the result of one attempt, and how the delivery goes on.
@@ -35,7 +38,7 @@ type ending struct {
 func failed(err error, n next) ending { return ending{err: err, next: n} }
 
 // deliver makes attempts until one result stands or the budget is spent.
-func (d *delivery) deliver(ctx context.Context) (Outcome, error) {
+func (d *delivery) deliver(ctx context.Context) ending {
 	release := func() {}
 	defer func() { release() }()
 	for {
@@ -45,14 +48,14 @@ func (d *delivery) deliver(ctx context.Context) (Outcome, error) {
 			d.resolving, release = d.g.resolvingContext(ctx)
 		}
 		if !d.again(ctx, e) {
-			return outcomeOf(e.outcome, e.err)
+			return e
 		}
 	}
 }
 
 // again decides whether there is another attempt, and pauses before it.
 func (d *delivery) again(ctx context.Context, e ending) bool {
-	if d.unknown != nil && e.next != stop {
+	if d.unknown != nil && !e.next.stands() {
 		return sleep(d.resolving, d.budget.pause(e.next))
 	}
 	return d.budget.allows(ctx, e.next, d.told.Attempts)
@@ -67,24 +70,27 @@ func (g *Guard) resolvingContext(ctx context.Context) (context.Context, context.
 // attempt is one transaction: BEGIN and claim, the handler, COMMIT. Its connection is back in the pool when it returns, so
 // that the next attempt can have it, or the place of it.
 func (d *delivery) attempt(ctx context.Context) ending {
+	if d.queue != nil && d.unknown == nil {
+		return d.express(ctx)
+	}
 	opening := ctx
 	if d.unknown != nil {
 		opening = d.resolving
 	}
 	start := time.Now()
-	conn, err := d.g.db.Acquire(opening)
+	conn, err := d.g.acquire(opening)
 	if err != nil {
-		return d.notOpened(opening, withContext(opening, "take a connection from the pool", err), false)
+		return d.notOpened(opening, err, false)
 	}
 	defer conn.Release()
 
-	t, claimed, err := d.open(opening, conn)
+	t, outcome, err := d.load.open(opening, conn, d.past())
 	d.told.Claim += time.Since(start)
-	if err != nil {
+	switch {
+	case err != nil:
 		return d.notOpened(opening, err, conn.Conn().IsClosed())
-	}
-	if !claimed {
-		return d.notClaimed(opening, t)
+	case t == nil:
+		return ending{outcome: outcome}
 	}
 	defer t.rollback(ctx) // for a panic; does nothing after commit
 	if err := d.rolledBack(ctx); err != nil {
@@ -93,13 +99,25 @@ func (d *delivery) attempt(ctx context.Context) ending {
 	return d.work(ctx, t)
 }
 
-// open begins the transaction and says whether the handler is to run in it.
-func (d *delivery) open(ctx context.Context, conn *pgxpool.Conn) (*transaction, bool, error) {
-	if d.guarded {
-		return d.g.begin(ctx, conn, d.g.cfg.TxOptions, d.id)
+// acquire takes a connection from the pool.
+func (g *Guard) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	conn, err := g.db.Acquire(ctx)
+	if err != nil {
+		return nil, withContext(ctx, "take a connection from the pool", err)
 	}
-	t, err := d.g.beginUnguarded(ctx, conn)
-	return t, err == nil, err
+	return conn, nil
+}
+
+// past says what the attempts so far can have left behind.
+func (d *delivery) past() past {
+	switch {
+	case d.unknown != nil:
+		return committing
+	case d.ran:
+		return ran
+	default:
+		return nothing
+	}
 }
 
 // notOpened judges a failure before the handler ran. lost says that the connection is closed.
@@ -109,27 +127,6 @@ func (d *delivery) notOpened(ctx context.Context, err error, lost bool) ending {
 		err = fmt.Errorf("%w: asking for it failed: %w", d.unknown, err)
 	}
 	return failed(err, n)
-}
-
-// errOvertaken: a record appeared between two attempts of one delivery, and no COMMIT of ours can have made it. A copy of
-// the message may have been processed meanwhile, or the handler has committed half its work by a hidden COMMIT. What an
-// attempt may have left is not acked as a duplicate; the redelivery is one in both cases.
-var errOvertaken = errors.New("txidem: the message was recorded as processed while its handler was to run again, by a copy of it " +
-	"or by a COMMIT of the handler's own: have it redelivered")
-
-// notClaimed looks at why the claim inserted nothing.
-func (d *delivery) notClaimed(ctx context.Context, t *transaction) ending {
-	outcome, err := d.g.lookAndRollback(ctx, t, d.id)
-	switch {
-	case err != nil:
-		return d.notOpened(ctx, err, t.conn.Conn().IsClosed())
-	case d.unknown != nil:
-		return ending{outcome: Processed}
-	case d.told.Attempts > 0:
-		return failed(d.g.keyed(errOvertaken, d.id), stop)
-	default:
-		return ending{outcome: outcome}
-	}
 }
 
 // rolledBack is called with a new claim in hand. When a COMMIT was unknown, that claim proves that it did not take place,
@@ -159,9 +156,10 @@ func (d *delivery) mayRerun(cause error) bool {
 
 // work runs the handler and ends the transaction.
 func (d *delivery) work(ctx context.Context, t *transaction) ending {
+	d.ran = true
 	h := &handedTx{tx: t.tx, state: &handover{conn: t.conn.Conn()}}
 	defer h.state.takeBack()
-	err := d.told.call(func() error { return d.fn(ctx, h) })
+	err := d.told.call(func() error { return d.load.run(ctx, h) })
 	h.state.takeBack()
 	misuse, lost := h.state.found()
 	if err != nil || misuse != nil {
@@ -182,23 +180,26 @@ func withMisuse(err, misuse error) error {
 	return errors.Join(err, misuse)
 }
 
-// afterCommit judges the end of the transaction.
+// afterCommit judges the end of the transaction. lost is the error of the statement that saw the connection close, if one
+// did.
 func (d *delivery) afterCommit(err, lost error) ending {
 	var unknown *commitUnknownError
 	switch {
-	case err == nil && d.guarded:
+	case err == nil && d.load.guarded():
 		return ending{outcome: Processed}
 	case err == nil:
 		return ending{outcome: Unguarded}
-	case errors.As(err, &unknown) && d.guarded:
+	case errors.As(err, &unknown) && d.load.guarded():
 		d.unknown = unknown
 		return failed(err, soon)
 	case errors.As(err, &unknown):
 		return failed(fmt.Errorf("%w: a message without an id leaves nothing to ask for", err), stop)
-	case errors.Is(err, errConnLost) && lost != nil && ofContext(lost):
-		return failed(fmt.Errorf("%w: %w", err, lost), stop) // the handler's own deadline closed it
+	case errors.Is(err, errConnLost) && lost != nil && (ofContext(lost) || unsendable(lost)):
+		return failed(fmt.Errorf("%w: %w", err, lost), theirs) // closed by the handler's own deadline, or statement
 	case errors.Is(err, errConnLost), conflicted(err):
 		return failed(err, rerun)
+	case errors.Is(err, ErrTxAborted), sqlState(err) != "":
+		return failed(err, theirs)
 	default:
 		return failed(err, stop)
 	}

@@ -31,8 +31,8 @@ var (
 	// but what a hidden COMMIT of the handler stored itself, and the record with it: the redelivery is then a Duplicate.
 	ErrTxControl = errors.New("txidem: the handler must not end the transaction")
 
-	// ErrTxAborted: a statement of the handler failed on the server and the handler returned nil all the same. PostgreSQL would have
-	// turned the COMMIT into a rollback, so it was not sent. Nothing is stored.
+	// ErrTxAborted: a statement of the handler failed on the server and the handler returned nil all the same. PostgreSQL
+	// would have turned the COMMIT into a rollback, so it was not sent. Nothing is stored.
 	ErrTxAborted = errors.New("txidem: the transaction is aborted")
 
 	// ErrTxBusy: the handler returned while a query, batch or copy on the transaction was still open: rows not closed, or
@@ -68,6 +68,8 @@ type InFlightError struct {
 	Consumer string
 	Wait     time.Duration // the bound that was in force; 0 for a lease, which nobody waits for
 	Cause    string        // what held it, as far as the server said
+
+	copy bool // it was a copy of the message, as the server said
 }
 
 func (e *InFlightError) Error() string {

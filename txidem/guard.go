@@ -18,11 +18,14 @@ type DB interface {
 // Guard gives the messages of one consumer an exactly-once effect. It is safe for concurrent use and meant to be made
 // once and shared. It holds no connection between calls.
 type Guard struct {
-	db   DB
-	cfg  Config
-	sql  sqlgen.Statements
-	wait string // InFlightWait as a lock_timeout
-	idle string // IdleLimit as an idle_in_transaction_session_timeout
+	db  DB
+	cfg Config
+	sql sqlgen.Statements
+
+	// The parameters that every claim has, boxed once.
+	consumer any
+	wait     any // InFlightWait as a lock_timeout
+	idle     any // IdleLimit as an idle_in_transaction_session_timeout
 }
 
 // New makes a Guard. It refuses a Config that cannot work with a *ConfigError and sends nothing: whether the table and
@@ -39,10 +42,11 @@ func New(db DB, cfg *Config) (*Guard, error) {
 		return nil, err
 	}
 	return &Guard{
-		db:   db,
-		cfg:  c,
-		sql:  sqlgen.New(c.Schema, c.Table),
-		wait: sqlgen.Timeout(c.InFlightWait),
-		idle: sqlgen.Timeout(c.IdleLimit),
+		db:       db,
+		cfg:      c,
+		sql:      sqlgen.New(c.Schema, c.Table),
+		consumer: c.Consumer,
+		wait:     sqlgen.Timeout(c.InFlightWait),
+		idle:     sqlgen.Timeout(c.IdleLimit),
 	}, nil
 }

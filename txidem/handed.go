@@ -92,7 +92,7 @@ func (h *handedTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Ro
 }
 
 // Conn returns the connection of the transaction. Statements sent through it are not watched; one that ends the
-// transaction is found when COMMIT is due.
+// transaction is found at the next statement through tx, or when COMMIT is due.
 func (h *handedTx) Conn() *pgx.Conn { return h.tx.Conn() }
 
 // nestedTx is a savepoint inside a handed transaction. It differs in Commit and Rollback alone, which work, and concern

@@ -56,8 +56,8 @@ func (s *handover) refuse(sql string) error {
 		return s.blame(fmt.Errorf("%w: a statement was begun before the result of another was closed, "+
 			"or by another goroutine", ErrTxBusy))
 	}
-	if s.look(); s.endedUnseen() {
-		return s.misuse
+	if err := s.look(); err != nil {
+		return err
 	}
 	if control := txControl(sql); control != "" {
 		return s.blame(fmt.Errorf("%w: %s is refused: return nil to commit, an error to roll back, use tx.Begin for a savepoint",
@@ -93,15 +93,12 @@ func (s *handover) leave(err error) {
 
 // look blames the handler when the transaction is over: a statement of it has ended it unseen. The caller holds the lock,
 // and no statement is in progress.
-func (s *handover) look() {
-	if s.endedUnseen() {
-		_ = s.blame(fmt.Errorf("%w: it was ended by a statement of the handler", ErrTxControl))
-	}
-}
-
-func (s *handover) endedUnseen() bool {
+func (s *handover) look() error {
 	c := s.conn.PgConn()
-	return !c.IsClosed() && !c.IsBusy() && c.TxStatus() == statusIdle
+	if c.IsClosed() || c.IsBusy() || c.TxStatus() != statusIdle {
+		return nil
+	}
+	return s.blame(fmt.Errorf("%w: it was ended by a statement of the handler", ErrTxControl))
 }
 
 // takeBack ends the handler's use of the transaction: from here on every statement is pgx.ErrTxClosed. A statement that
@@ -116,12 +113,11 @@ func (s *handover) takeBack() {
 	}
 	s.back = true
 	if !s.busy {
-		s.look()
+		_ = s.look()
+		return
 	}
-	if s.busy {
-		_ = s.conn.PgConn().Conn().Close()
-		_ = s.blame(fmt.Errorf("%w: close rows and batches, and wait for goroutines, before the handler returns", ErrTxBusy))
-	}
+	_ = s.conn.PgConn().Conn().Close()
+	_ = s.blame(fmt.Errorf("%w: close rows and batches, and wait for goroutines, before the handler returns", ErrTxBusy))
 }
 
 // found returns what was seen. It is called after takeBack.

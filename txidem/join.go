@@ -81,30 +81,30 @@ func (g *Guard) join(ctx context.Context, id string, query queryRow) (Outcome, e
 }
 
 func (g *Guard) joinClaim(ctx context.Context, id string, query queryRow) (bool, error) {
-	bounded, cancel := context.WithTimeout(ctx, g.cfg.InFlightWait+claimGrace)
+	bounded, cancel := context.WithTimeout(ctx, g.claimTime())
 	defer cancel()
 	var n int64
 	var restored string
-	err := query(bounded, g.sql.Join, []any{id, g.cfg.Consumer, g.wait}, func(row scanner) error {
+	err := query(bounded, g.sql.Join, []any{id, g.consumer, g.wait}, func(row scanner) error {
 		return row.Scan(&n, &restored)
 	})
 	if err != nil {
-		return false, g.claimError(ctx, bounded, id, err)
+		return false, g.claimError(ctx, bounded.Err() != nil, id, err)
 	}
 	return n == 1, nil
 }
 
 func (g *Guard) joinLook(ctx context.Context, id string, query queryRow) (Outcome, error) {
 	found := noRecord
-	err := query(ctx, g.sql.Look, []any{id, g.cfg.Consumer}, func(row scanner) error {
+	err := query(ctx, g.sql.Look, []any{id, g.consumer}, func(row scanner) error {
 		var err error
 		found, err = scanRecord(row)
 		return err
 	})
 	if err != nil {
-		return 0, g.explain(ctx, "look at the record", err)
+		return 0, g.explain(ctx, lookingAtRecord, err)
 	}
-	return g.verdict(found, id)
+	return g.verdict(found, id, nothing)
 }
 
 // sqlRow scans the first of rows as pgx does: without one it is pgx.ErrNoRows.

@@ -9,16 +9,22 @@ import (
 type next int
 
 const (
-	stop  next = iota // the result stands
-	rerun             // run the handler again: costs an attempt
-	soon              // the handler did not run and a moment is enough: the connection was a dead one of the pool
-	later             // the handler did not run and the server is away
-	once              // the handler did not run, and a repetition either helps at once or nothing does
+	stop   next = iota // the result stands
+	theirs             // the result stands, and is the handler's doing or the message's: another message may fare better
+	rerun              // run the handler again: costs an attempt
+	soon               // the handler did not run and a moment is enough: the connection was a dead one of the pool
+	later              // the handler did not run and the server is away
+	once               // the handler did not run, and a repetition either helps at once or nothing does
 )
+
+// stands reports whether the result is final.
+func (n next) stands() bool { return n == stop || n == theirs }
 
 // beforeHandler judges a failure before the handler ran. lost says that it closed the connection.
 func beforeHandler(ctx context.Context, err error, lost bool) next {
 	switch {
+	case ctx.Err() == nil && ofCopy(err):
+		return theirs
 	case ctx.Err() != nil, errors.Is(err, ErrInFlight), errors.Is(err, ErrCommitUnknown):
 		return stop
 	case conflicted(err), lost:
@@ -40,9 +46,9 @@ func afterHandler(ctx context.Context, err, misuse, lost error, closed bool) nex
 		return stop
 	case conflicted(err), closed && fatal(err):
 		return rerun
-	case lost != nil && !ofContext(lost) && !ofContext(err):
+	case lost != nil && !ofContext(lost) && !unsendable(lost) && !ofContext(err):
 		return rerun
 	default:
-		return stop
+		return theirs
 	}
 }

@@ -2,6 +2,7 @@ package txidem
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 )
@@ -69,6 +70,21 @@ func (d Delivery) attrs() []slog.Attr {
 		attrs = append(attrs, slog.Any("remember_error", d.RememberErr))
 	}
 	return attrs
+}
+
+// errUnfinished is what an observer is told when the handler did not return.
+var errUnfinished = errors.New("txidem: the handler panicked or called runtime.Goexit")
+
+// observe makes a delivery by run, and tells the observer, if there is one, what became of it.
+func (o Observer) observe(ctx context.Context, consumer, id string, run func(told *Delivery) (Outcome, error)) (Outcome, error) {
+	start := time.Now()
+	d := Delivery{Consumer: consumer, ID: id, Err: errUnfinished}
+	defer func() {
+		d.Total = time.Since(start)
+		o.tell(ctx, d)
+	}()
+	d.Outcome, d.Err = run(&d)
+	return d.Outcome, d.Err
 }
 
 // tell calls the observer and keeps its panic from changing what the delivery became.

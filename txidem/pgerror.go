@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -33,13 +35,13 @@ func sqlState(err error) string {
 	return ""
 }
 
-// claimError translates an error of the claim, which ran under bounded, a child of ctx.
-func (g *Guard) claimError(ctx, bounded context.Context, id string, err error) error {
-	if ctx.Err() == nil && bounded.Err() != nil {
+// claimError translates an error of the claim. expired says that it took longer than claimTime.
+func (g *Guard) claimError(ctx context.Context, expired bool, id string, err error) error {
+	if expired && ctx.Err() == nil {
 		return g.inFlight(id, "no answer to the claim: copies took over from each other, the table is locked, or the server is away")
 	}
 	if sqlState(err) == stateLockTimeout {
-		return g.inFlight(id, lockHolder(err))
+		return g.lockedOut(id, err)
 	}
 	return g.explain(ctx, "claim", err)
 }
@@ -59,16 +61,24 @@ func (g *Guard) explain(ctx context.Context, doing string, err error) error {
 	}
 }
 
-// lockHolder says what a lock_timeout waited for. The server names the tuple in Where when it was the key.
-func lockHolder(err error) string {
+// lockedOut says what a lock_timeout waited for. The server names the tuple in Where when it was the key.
+func (g *Guard) lockedOut(id string, err error) error {
 	var pgErr *pgconn.PgError
 	if errors.As(err, &pgErr) && pgErr.Where == "" {
-		return "the table was locked the whole wait long, by a migration perhaps"
+		return g.inFlight(id, "the table was locked the whole wait long, by a migration perhaps")
 	}
-	return "a copy of it was being processed the whole wait long"
+	e := g.inFlight(id, "a copy of it was being processed the whole wait long")
+	e.copy = true
+	return e
 }
 
-func (g *Guard) inFlight(id, cause string) error {
+// ofCopy reports whether a message was in flight because of a copy of it, and not of a table that was locked.
+func ofCopy(err error) bool {
+	var inFlight *InFlightError
+	return errors.As(err, &inFlight) && inFlight.copy
+}
+
+func (g *Guard) inFlight(id, cause string) *InFlightError {
 	return &InFlightError{ID: id, Consumer: g.cfg.Consumer, Wait: g.cfg.InFlightWait, Cause: cause}
 }
 
@@ -148,6 +158,14 @@ func serverAway(err error) bool {
 func fatal(err error) bool {
 	var pgErr *pgconn.PgError
 	return errors.As(err, &pgErr) && pgErr.SeverityUnlocalized == "FATAL"
+}
+
+// unsendable reports whether pgx could not put a batch on the wire because of what is in it, such as an argument that
+// cannot be encoded. It closes the connection then, which looks like a lost one.
+func unsendable(err error) bool {
+	var unsent pgx.ErrPreprocessingBatch
+	var network net.Error
+	return errors.As(err, &unsent) && !errors.As(err, &network) && !errors.Is(err, io.ErrUnexpectedEOF) && !fatal(err)
 }
 
 // ofContext reports whether an error came from the end of a context, of the caller's or of one that the handler made.

@@ -3,16 +3,12 @@ package txidem
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // Handler does the work of one message through tx. See [Guard.Process].
 type Handler = func(ctx context.Context, tx pgx.Tx) error
-
-// errUnfinished is what an observer is told when the handler did not return.
-var errUnfinished = errors.New("txidem: the handler panicked or called runtime.Goexit")
 
 // Process runs fn at most once to a committed end for the message id. It begins a transaction, claims the id in it, hands
 // the transaction to fn and commits: what fn writes through tx and the record of the message become visible together or
@@ -21,9 +17,9 @@ var errUnfinished = errors.New("txidem: the handler panicked or called runtime.G
 // The result is nil with Processed, Duplicate (fn was not called) or Unguarded (id is empty, see [Config.RequireID]): ack
 // the message. Or it is an error: have the message redelivered, unless [Retryable] says that this cannot help.
 //
-// When fn returns an error, that error comes back and nothing is stored, but for what a hidden COMMIT of fn's own has stored. When fn panics or calls runtime.Goexit, nothing
-// is stored and the panic goes on. When ctx ends, before or after fn has returned, nothing is stored and fn is not called
-// again, unless COMMIT was on its way by then.
+// When fn returns an error, that error comes back and nothing is stored, but for what a hidden COMMIT of fn's own has
+// stored. When fn panics or calls runtime.Goexit, nothing is stored and the panic goes on. When ctx ends, before or after
+// fn has returned, nothing is stored and fn is not called again, unless COMMIT was on its way by then.
 //
 // fn may be called several times in one delivery, each time with a new transaction: after a serialization failure, a
 // deadlock or a lost connection (see [RetryPolicy]). When the connection breaks while COMMIT is on its way, Process finds
@@ -48,22 +44,29 @@ func (g *Guard) Process(ctx context.Context, id string, fn Handler, opts ...Opti
 	if fn == nil {
 		return 0, errors.New("txidem: Process needs a handler, got nil")
 	}
-	start := time.Now()
 	o := collect(g.cfg.Observer, opts)
-	d := Delivery{Consumer: g.cfg.Consumer, ID: id, Err: errUnfinished}
-	defer func() {
-		d.Total = time.Since(start)
-		o.observer.tell(ctx, d)
-	}()
-	d.Outcome, d.Err = g.process(ctx, id, fn, &d)
-	return d.Outcome, d.Err
+	return o.observer.observe(ctx, g.cfg.Consumer, id, func(told *Delivery) (Outcome, error) {
+		d, err := g.newDelivery(id, told)
+		if err != nil {
+			return 0, err
+		}
+		d.message.fn = fn
+		return d.outcome(ctx)
+	})
 }
 
-func (g *Guard) process(ctx context.Context, id string, fn Handler, told *Delivery) (Outcome, error) {
-	guarded, err := checkID(id, g.cfg.RequireID)
+// newDelivery makes the delivery of one message.
+func (g *Guard) newDelivery(id string, told *Delivery) (*delivery, error) {
+	hasID, err := checkID(id, g.cfg.RequireID)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	d := delivery{g: g, id: id, guarded: guarded, fn: fn, told: told, budget: g.newBudget()}
-	return d.deliver(ctx)
+	d := &delivery{g: g, told: told, budget: g.newBudget(), message: message{g: g, id: id, hasID: hasID}}
+	d.load = &d.message
+	return d, nil
+}
+
+func (d *delivery) outcome(ctx context.Context) (Outcome, error) {
+	e := d.deliver(ctx)
+	return outcomeOf(e.outcome, e.err)
 }

@@ -81,7 +81,7 @@ func (b *budget) left(attempts int) bool {
 // pause does not fit into the time that the context or the policy leaves.
 func (b *budget) allows(ctx context.Context, n next, attempts int) bool {
 	switch n {
-	case stop:
+	case stop, theirs:
 		return false
 	case rerun:
 		if attempts >= b.policy.MaxAttempts {

@@ -19,7 +19,7 @@ func (g *Guard) Seen(ctx context.Context, id string) (bool, error) {
 	if err != nil || found == noRecord {
 		return false, err
 	}
-	outcome, err := g.verdict(found, id)
+	outcome, err := g.verdict(found, id, nothing)
 	return outcome == Duplicate, err
 }
 
@@ -38,7 +38,7 @@ func (g *Guard) Remember(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = g.verdict(found, id)
+	_, err = g.verdict(found, id, nothing)
 	return err
 }
 
@@ -68,7 +68,7 @@ var forgetting = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
 // forget deletes what is there now that nobody can be inserting it: our own claim when there was nothing, the record of
 // a processed message when there was one.
 func (g *Guard) forget(ctx context.Context, t *transaction, claimed bool, id string) error {
-	tag, err := t.tx.Exec(ctx, g.sql.Delete, id, g.cfg.Consumer)
+	tag, err := t.tx.Exec(ctx, g.sql.Delete, id, g.consumer)
 	if sqlState(err) == stateLockTimeout { // of the claim, which found the key taken: it bounds the wait for the row too
 		return g.inFlight(id, "its record was being removed the whole wait long")
 	}
@@ -76,12 +76,12 @@ func (g *Guard) forget(ctx context.Context, t *transaction, claimed bool, id str
 		return g.explain(ctx, "delete the record", err)
 	}
 	if !claimed && tag.RowsAffected() == 0 {
-		found, err := scanRecord(t.tx.QueryRow(ctx, g.sql.Look, id, g.cfg.Consumer))
+		found, err := scanRecord(t.tx.QueryRow(ctx, g.sql.Look, id, g.consumer))
 		if err != nil {
-			return g.explain(ctx, "look at the record", err)
+			return g.explain(ctx, lookingAtRecord, err)
 		}
 		if found != noRecord {
-			_, err = g.verdict(found, id)
+			_, err = g.verdict(found, id, nothing)
 			return err
 		}
 	}
@@ -91,9 +91,9 @@ func (g *Guard) forget(ctx context.Context, t *transaction, claimed bool, id str
 // find reads the record of a message.
 func (g *Guard) find(ctx context.Context, id string) (found record, err error) {
 	err = g.insist(ctx, func(conn *pgxpool.Conn) error {
-		found, err = scanRecord(conn.QueryRow(ctx, g.sql.Look, id, g.cfg.Consumer))
+		found, err = scanRecord(conn.QueryRow(ctx, g.sql.Look, id, g.consumer))
 		if err != nil {
-			return g.explain(ctx, "look at the record", err)
+			return g.explain(ctx, lookingAtRecord, err)
 		}
 		return nil
 	})
@@ -103,11 +103,11 @@ func (g *Guard) find(ctx context.Context, id string) (found record, err error) {
 // insert makes the record in a transaction of one statement. It is the same statement as the claim of Process.
 func (g *Guard) insert(ctx context.Context, id string) (made bool, err error) {
 	err = g.insist(ctx, func(conn *pgxpool.Conn) error {
-		bounded, cancel := context.WithTimeout(ctx, g.cfg.InFlightWait+claimGrace)
+		bounded, cancel := context.WithTimeout(ctx, g.claimTime())
 		defer cancel()
-		tag, err := conn.Exec(bounded, g.sql.Claim, id, g.cfg.Consumer, g.wait, g.idle)
+		tag, err := conn.Exec(bounded, g.sql.Claim, id, g.consumer, g.wait, g.idle)
 		if err != nil {
-			return g.claimError(ctx, bounded, id, err)
+			return g.claimError(ctx, bounded.Err() != nil, id, err)
 		}
 		made = tag.RowsAffected() == 1
 		return nil
@@ -134,9 +134,9 @@ func (g *Guard) insist(ctx context.Context, fn func(conn *pgxpool.Conn) error) e
 
 // withConn lends a connection of the pool to fn.
 func (g *Guard) withConn(ctx context.Context, fn func(conn *pgxpool.Conn) error) error {
-	conn, err := g.db.Acquire(ctx)
+	conn, err := g.acquire(ctx)
 	if err != nil {
-		return withContext(ctx, "take a connection from the pool", err)
+		return err
 	}
 	defer conn.Release()
 	return fn(conn)

@@ -4,7 +4,7 @@ import "strings"
 
 // txControl returns the transaction control that a statement begins with, in capitals, or "". Savepoints are none:
 // SAVEPOINT, RELEASE and ROLLBACK TO stay inside the transaction. Only the beginning is looked at, which is all that the
-// extended protocol takes; what a string of several statements hides is found when COMMIT is due.
+// extended protocol takes; what a string of several statements hides is found afterwards.
 func txControl(sql string) string {
 	first, rest := nextWord(sql)
 	switch first {

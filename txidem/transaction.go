@@ -29,6 +29,10 @@ func (e *commitUnknownError) Is(target error) bool { return target == ErrCommitU
 
 func (e *commitUnknownError) Unwrap() error { return e.cause }
 
+// errHiddenFailure: nothing more can be done in the transaction, and nobody said so.
+var errHiddenFailure = fmt.Errorf("%w: a statement failed and the handler returned nil: return the error, or use a savepoint (tx.Begin)",
+	ErrTxAborted)
+
 // errConnLost: the connection broke before COMMIT was sent, so nothing is committed.
 var errConnLost = errors.New("txidem: the connection was lost while the handler ran: nothing is stored")
 
@@ -47,7 +51,11 @@ func (t *transaction) commit(ctx context.Context) error {
 		return err
 	}
 	t.over = true
-	err := t.tx.Commit(ctx)
+	return committed(ctx, t.tx.Commit(ctx))
+}
+
+// committed judges the answer to COMMIT. Its error says that nothing is stored, unless it is a *commitUnknownError.
+func committed(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -72,8 +80,7 @@ func (t *transaction) committable(ctx context.Context) error {
 	case conn.IsBusy():
 		return fmt.Errorf("%w: close rows and batches, and wait for goroutines, before the handler returns", ErrTxBusy)
 	case conn.TxStatus() == statusAborted:
-		return fmt.Errorf("%w: a statement failed and the handler returned nil: return the error, or use a savepoint (tx.Begin)",
-			ErrTxAborted)
+		return errHiddenFailure
 	case conn.TxStatus() == statusIdle:
 		return fmt.Errorf("%w: it was ended by a statement of the handler", ErrTxControl)
 	default:

@@ -56,14 +56,8 @@ type seenSet struct {
 }
 
 func (s seenSet) deliver(ctx context.Context, id string, h func(context.Context) error) error {
-	start := time.Now()
-	d := Delivery{Consumer: s.consumer, ID: id, Err: errUnfinished}
-	defer func() {
-		d.Total = time.Since(start)
-		s.opts.observer.tell(ctx, d)
-	}()
-	d.Outcome, d.Err = s.run(ctx, id, h, &d)
-	return d.Err
+	_, err := s.opts.observer.observe(ctx, s.consumer, id, func(d *Delivery) (Outcome, error) { return s.run(ctx, id, h, d) })
+	return err
 }
 
 func (s seenSet) run(ctx context.Context, id string, h func(context.Context) error, d *Delivery) (Outcome, error) {

@@ -40,12 +40,12 @@ var mutants = []mutant{
 		name: "claim outside the transaction",
 		edits: []edit{{
 			"txidem/claim.go",
-			"\tt, rows, err := beginWith(bounded, conn, opts, g.sql.Claim, id, g.cfg.Consumer, g.wait, g.idle)\n",
+			"\tt, rows, err := beginWith(ctx, conn, opts, g.sql.Claim, id, g.consumer, g.wait, g.idle)\n",
 			`	t := &transaction{conn: conn, over: true}
-	tag, err := conn.Exec(bounded, g.sql.Claim, id, g.cfg.Consumer, g.wait, g.idle)
+	tag, err := conn.Exec(ctx, g.sql.Claim, id, g.consumer, g.wait, g.idle)
 	rows := tag.RowsAffected()
 	if err == nil {
-		t, _, err = beginWith(bounded, conn, opts, g.sql.Mark, g.idle)
+		t, _, err = beginWith(ctx, conn, opts, g.sql.Mark, g.idle)
 	}
 `,
 		}},

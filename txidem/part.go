@@ -1,0 +1,174 @@
+package txidem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/txidem/txidem-go/internal/sqlgen"
+)
+
+// noWait is the lock_timeout of a claim that does not wait: 0 would mean for ever.
+var noWait any = sqlgen.Timeout(time.Millisecond)
+
+// part is the load of one delivery of a batch: messages that are claimed and processed together.
+type part struct {
+	*batch
+	at    []int // the places of its messages in the batch
+	fresh []int // those that the handler has in this attempt
+
+	// each has the handler called for every message by itself, in a savepoint. failed are those whose savepoint was rolled
+	// back in this attempt.
+	each   bool
+	failed map[int]error
+}
+
+func (p *part) open(ctx context.Context, conn *pgxpool.Conn, before past) (*transaction, Outcome, error) {
+	if before == committing {
+		p.giveUpUnguarded()
+	}
+	p.fresh = p.unsettled(p.at)
+	ids := p.sortedIDs(p.fresh)
+	switch {
+	case len(p.fresh) == 0:
+		return nil, 0, nil
+	case len(ids) == 0:
+		t, err := p.g.beginUnguarded(ctx, conn)
+		return t, 0, err
+	}
+	t, claimed, err := p.g.beginMany(ctx, conn, ids, p.wait)
+	if err == nil && len(claimed) < len(ids) {
+		err = p.settleRecorded(ctx, t, claimed, before)
+	}
+	if err != nil || len(p.fresh) == 0 {
+		t.rollback(ctx)
+		return nil, 0, err
+	}
+	return t, 0, nil
+}
+
+// giveUpUnguarded settles the messages that cannot be asked for, when the outcome of their COMMIT is unknown.
+func (p *part) giveUpUnguarded() {
+	for _, at := range p.fresh {
+		if p.results[at].ID == "" {
+			p.settle(at, 0, fmt.Errorf("%w: a message without an id leaves nothing to ask for", ErrCommitUnknown))
+		}
+	}
+}
+
+// settleRecorded settles the messages that were not claimed by what is recorded of them. fresh is what remains.
+func (p *part) settleRecorded(ctx context.Context, t *transaction, claimed []string, before past) error {
+	var fresh, taken []int
+	for _, at := range p.fresh {
+		if _, mine := slices.BinarySearch(claimed, p.results[at].ID); mine || p.results[at].ID == "" {
+			fresh = append(fresh, at)
+		} else {
+			taken = append(taken, at)
+		}
+	}
+	found, err := p.g.lookMany(ctx, t, p.sortedIDs(taken), len(fresh) == 0)
+	if err != nil {
+		return err
+	}
+	for _, at := range taken {
+		id := p.results[at].ID
+		outcome, err := p.g.verdict(found[id], id, p.past(at, before))
+		p.settle(at, outcome, err)
+	}
+	p.fresh = fresh
+	return nil
+}
+
+// past says what the attempts so far can have left behind of a message.
+func (p *part) past(at int, before past) past {
+	if before == nothing && p.attempts[at] > 0 {
+		return ran
+	}
+	return before
+}
+
+func (p *part) guarded() bool {
+	return slices.ContainsFunc(p.fresh, func(at int) bool { return p.results[at].ID != "" })
+}
+
+func (p *part) run(ctx context.Context, tx pgx.Tx) error {
+	for _, at := range p.fresh {
+		p.attempts[at]++
+	}
+	if p.each {
+		return p.runEach(ctx, tx)
+	}
+	return p.fn(ctx, tx, p.fresh)
+}
+
+// runEach runs the messages one by one, each in a savepoint, and takes back the claims of those that fail.
+func (p *part) runEach(ctx context.Context, tx pgx.Tx) error {
+	p.failed = map[int]error{}
+	var unclaim []string
+	for _, at := range p.fresh {
+		failure, err := p.inSavepoint(ctx, tx, at)
+		if err != nil {
+			return err
+		}
+		if failure != nil {
+			p.failed[at] = failure
+			if id := p.results[at].ID; id != "" {
+				unclaim = append(unclaim, id)
+			}
+		}
+	}
+	if len(unclaim) == 0 {
+		return nil
+	}
+	tag, err := tx.Exec(ctx, p.g.sql.DeleteMany, unclaim, p.g.consumer)
+	if err == nil && tag.RowsAffected() != int64(len(unclaim)) {
+		err = fmt.Errorf("txidem: %d claims of failed messages were to be taken back, and %d were there", len(unclaim), tag.RowsAffected())
+	}
+	return err
+}
+
+// inSavepoint runs one message. failure is the message's own; with err the transaction is not to go on.
+func (p *part) inSavepoint(ctx context.Context, tx pgx.Tx, at int) (failure, err error) {
+	savepoint, err := tx.Begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	nested, ok := savepoint.(*nestedTx)
+	if !ok {
+		return nil, errors.New("txidem: the transaction is not the handed one")
+	}
+	// The handler ends a savepoint of ours as little as a transaction.
+	failure = p.fn(ctx, &nested.handedTx, []int{at})
+	c := nested.state.conn
+	if failure == nil && c.PgConn().TxStatus() == statusAborted {
+		failure = errHiddenFailure
+	}
+	misuse, lost := nested.state.found()
+	switch {
+	case failure == nil:
+		return nil, nested.Commit(ctx)
+	case misuse != nil, lost != nil, ctx.Err() != nil, c.IsClosed(), conflicted(failure):
+		return nil, failure
+	default:
+		return failure, nested.Rollback(ctx)
+	}
+}
+
+// end settles what a successful delivery has processed.
+func (p *part) end() {
+	for _, at := range p.unsettled(p.at) {
+		switch {
+		case p.failed[at] != nil:
+			p.settle(at, 0, p.failed[at])
+		case p.results[at].ID == "":
+			p.settle(at, Unguarded, nil)
+		default:
+			p.settle(at, Processed, nil)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package txidem
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// form is how a pipeline is made a transaction.
+type form int
+
+const (
+	bare  form = iota // claim and statements, an implicit transaction that the server commits at the Sync behind them
+	block             // BEGIN, claim, statements, COMMIT
+	open              // BEGIN, claim, statements; COMMIT is sent when their callbacks have run
+)
+
+// queue is what a pipeline's handler has queued.
+type queue struct {
+	fn      PipelineHandler
+	queries []*pgx.QueuedQuery
+	form    form
+	filled  bool // queries are to be sent, for the first time or again, and nothing of them has run
+}
+
+// fill has the handler queue its statements, unless they are there from an attempt in which nothing of them ran.
+func (q *queue) fill(ctx context.Context, g *Guard, hasID bool, told *Delivery) error {
+	if q.filled {
+		q.queries = copies(q.queries)
+		return nil
+	}
+	b := &pgx.Batch{}
+	if err := told.call(func() error { return q.fn(ctx, b) }); err != nil {
+		return err
+	}
+	q.queries = b.QueuedQueries
+	for _, query := range q.queries {
+		if control := txControl(query.SQL); control != "" {
+			return fmt.Errorf("%w: %s is refused in a pipeline", ErrTxControl, control)
+		}
+	}
+	q.form = formOf(q.queries, hasID && g.cfg.TxOptions == pgx.TxOptions{})
+	q.filled = true
+	return nil
+}
+
+// copies makes queries that can be sent: pgx keeps in one what it has learned about it on the connection it was sent on.
+func copies(queries []*pgx.QueuedQuery) []*pgx.QueuedQuery {
+	fresh := make([]*pgx.QueuedQuery, len(queries))
+	for i, q := range queries {
+		fresh[i] = &pgx.QueuedQuery{SQL: q.SQL, Arguments: q.Arguments, Fn: q.Fn}
+	}
+	return fresh
+}
+
+// formOf chooses the form. Callbacks must run before COMMIT. The implicit transaction is for statements that cannot end
+// one: a procedure or a DO block could, and savepoints and locks need a transaction block.
+func formOf(queries []*pgx.QueuedQuery, implicit bool) form {
+	implicit = implicit && len(queries) > 0
+	for _, q := range queries {
+		if q.Fn != nil {
+			return open
+		}
+		implicit = implicit && plain(q)
+	}
+	if implicit {
+		return bare
+	}
+	return block
+}
+
+// plain reports whether a query is one statement that reads or writes rows, and will be one when pgx has put it on the
+// wire.
+func plain(q *pgx.QueuedQuery) bool {
+	if len(q.Arguments) > 0 {
+		if _, rewrites := q.Arguments[0].(pgx.QueryRewriter); rewrites {
+			return false
+		}
+	}
+	switch word, _ := nextWord(q.SQL); word {
+	case "INSERT", "UPDATE", "DELETE", "MERGE", "SELECT", "WITH", "VALUES", "TABLE":
+		return !strings.Contains(q.SQL, ";")
+	default:
+		return false
+	}
+}
+
+// run is the handler for a transaction that is open already: the one in which an unknown COMMIT was found not to have
+// taken place.
+func (q *queue) run(ctx context.Context, tx pgx.Tx) error {
+	b := &pgx.Batch{}
+	if err := q.fn(ctx, b); err != nil {
+		return err
+	}
+	return tx.SendBatch(ctx, b).Close()
+}
