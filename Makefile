@@ -9,7 +9,7 @@ FAULTS ?= .
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test/unit test/integration test/example test/imports test/faults test/versions soak soak/crash \
-	lint fmt cover fuzz tidy
+	bench bench/quick bench/size lint fmt cover fuzz tidy
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -44,8 +44,17 @@ soak/crash: ## 200 server kills and 200 worker kills
 	cd integration && FAULTS_SERVER_KILLS=200 FAULTS_WORKER_KILLS=200 \
 		go test -count=1 -timeout 90m -v -run 'TestServerCrashes|TestWorkerCrashes' ./faults
 
+bench: ## all ways of processing a message against a plain transaction; writes bench/result.json and chart.svg (8 minutes)
+	cd integration && go run ./bench -json bench/result.json -chart bench/chart.svg $(ARGS)
+
+bench/quick: ## the same in a minute, printed only (ARGS=-markdown)
+	cd integration && go run ./bench -quick $(ARGS)
+
+bench/size: ## a claim in tables of 0, 1 M and 10 M records; writes bench/size.json (a quarter of an hour, 10 GB of disk)
+	cd integration && go run ./bench -size -json bench/size.json $(ARGS)
+
 lint: ## golangci-lint with a closed list, gofumpt and go vet, in every module
-	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && go vet ./... && $(GOLANGCI_LINT) run ./...); done
+	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && go vet ./... && $(GOLANGCI_LINT) run --allow-parallel-runners ./...); done
 
 fmt: ## format every module
 	@set -e; for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) fmt ./...); done

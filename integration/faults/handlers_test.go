@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/txidem/txidem-go/txidem"
 )
 
 // story is one message on its way through its deliveries, and what its handler remembers of it.
@@ -33,25 +35,29 @@ type script struct {
 	name  string
 	run   func(ctx context.Context, tx pgx.Tx, s *story) error
 	parts []string // the parts of the effect, one row each
+
+	queue queueFunc // in place of run, in the mode Pipeline
+	batch batchFunc // in place of run, in the mode WrapBatch
+	opts  []txidem.Option
 }
 
 func (s script) String() string { return s.name }
 
 // scripts are handlers as they should be. Each of their statements is a point at which the delivery can break.
 var scripts = []script{
-	{"one statement", oneStatement, []string{"a"}},
-	{"several statements", severalStatements, []string{"a", "b", "c", "d", "e", "f"}},
-	{"error first", errorFirst, []string{"a"}},
-	{"refused COMMIT first", refusedCommitFirst, []string{"a"}},
+	{name: "one statement", run: oneStatement, parts: []string{"a"}},
+	{name: "several statements", run: severalStatements, parts: []string{"a", "b", "c", "d", "e", "f"}},
+	{name: "error first", run: errorFirst, parts: []string{"a"}},
+	{name: "refused COMMIT first", run: refusedCommitFirst, parts: []string{"a"}},
 }
 
 // misbehaving are handlers that end the transaction behind the library's back, or hide that it is aborted, once for each
 // message, and report success. Such a delivery must not be acked unless its effect is there.
 var misbehaving = []script{
-	{"raw ROLLBACK first", endsBy("ROLLBACK"), []string{"a"}},
-	{"ROLLBACK and BEGIN first", endsBy("SELECT 1; ROLLBACK; BEGIN"), []string{"a"}},
-	{"raw COMMIT first", endsBy("COMMIT"), []string{"a"}},
-	{"hidden error first", hiddenErrorFirst, []string{"a"}},
+	{name: "raw ROLLBACK first", run: endsBy("ROLLBACK"), parts: []string{"a"}},
+	{name: "ROLLBACK and BEGIN first", run: endsBy("SELECT 1; ROLLBACK; BEGIN"), parts: []string{"a"}},
+	{name: "raw COMMIT first", run: endsBy("COMMIT"), parts: []string{"a"}},
+	{name: "hidden error first", run: hiddenErrorFirst, parts: []string{"a"}},
 }
 
 const insertPart = `INSERT INTO effects (message_id, part) VALUES ($1, $2)`
@@ -136,15 +142,17 @@ func refusedCommitFirst(ctx context.Context, tx pgx.Tx, s *story) error {
 	if s.stumbled.Load() {
 		return insert(ctx, tx, s, "a")
 	}
-	_, err := tx.Exec(ctx, `INSERT INTO effects (message_id, part, parent) VALUES ($1, 'orphan', -1)`, s.id)
+	_, err := tx.Exec(ctx, insertOrphan, s.id)
 	return err
 }
 
-// refusedByConstraint reports whether a delivery ended with what refusedCommitFirst waits for.
-func refusedByConstraint(err error) bool {
-	const foreignKeyViolation = "23503"
+const insertOrphan = `INSERT INTO effects (message_id, part, parent) VALUES ($1, 'orphan', -1)`
+
+// stumbles reports whether a delivery ended with what the scripts that fail first wait for.
+func stumbles(err error) bool {
+	const notNullViolation, foreignKeyViolation = "23502", "23503"
 	var pgErr *pgconn.PgError
-	return errors.As(err, &pgErr) && pgErr.Code == foreignKeyViolation
+	return errors.Is(err, errNotYet) || errors.As(err, &pgErr) && (pgErr.Code == notNullViolation || pgErr.Code == foreignKeyViolation)
 }
 
 // endsBy makes a handler that sends sql, which ends the transaction, past the library's eyes.

@@ -35,7 +35,7 @@ func (s *shot) deliver(ctx context.Context, deadline time.Duration) error {
 		if err = s.deliverOnce(ctx, deadline); err == nil {
 			return nil
 		}
-		if refusedByConstraint(err) {
+		if stumbles(err) {
 			s.story.stumbled.Store(true)
 		}
 		s.line.proxy.Release()

@@ -17,16 +17,19 @@ import (
 type mode struct {
 	name        string
 	promise     string
+	handlers    []script
 	fromCold    bool // also on a new connection
 	misbehaving bool // also with the handlers that need the guard at the end of the transaction
 	deliver     func(ctx context.Context, l *line, s *story) error
 }
 
 var modes = []mode{
-	{"Process", transactional, true, true, process},
-	{"Wrap", transactional, false, false, wrap},
-	{"ClaimTx", transactional, false, false, claimTx},
-	{"WrapSeen", seenSet, false, false, wrapSeen},
+	{"Process", transactional, scripts, true, true, process},
+	{"Wrap", transactional, scripts, false, false, wrap},
+	{"Pipeline", transactional, queues, true, false, pipeline},
+	{"WrapBatch", transactional, batches, false, false, wrapBatch},
+	{"ClaimTx", transactional, scripts, false, false, claimTx},
+	{"WrapSeen", seenSet, scripts, false, false, wrapSeen},
 }
 
 func (m mode) String() string { return m.name }
@@ -42,9 +45,9 @@ func (m mode) conns() []connState {
 // scripts are the handlers that the mode runs.
 func (m mode) scripts(conn connState) []script {
 	if m.misbehaving && conn == warm {
-		return slices.Concat(scripts, misbehaving)
+		return slices.Concat(m.handlers, misbehaving)
 	}
-	return scripts
+	return m.handlers
 }
 
 // runIn runs the script of the line in a transaction, and says when the delivery is inside it.
