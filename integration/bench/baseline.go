@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/txidem/txidem-go/txidem"
+)
+
+// The statements of hand-made dedupe, on the same table as the library's.
+const (
+	handClaim = `INSERT INTO txidem_messages (message_id, consumer, processed_at) VALUES ($1::text, $2::text, now())
+ON CONFLICT (message_id, consumer) DO NOTHING`
+	handSeen = `SELECT EXISTS (SELECT FROM txidem_messages WHERE message_id = $1::text AND consumer = $2::text)`
+)
+
+// baselines are what is written without the library: the two limits, which do not dedupe, and the two usual ways.
+func (c *client) baselines() []contender {
+	return []contender{
+		single(plainName, false, c.plain),
+		single(autocommitName, false, c.autocommit),
+		single(handClaimedName, true, c.handClaimed),
+		single(handSeenName, true, c.handSeen),
+	}
+}
+
+func (c *client) plain(ctx context.Context, id string) (txidem.Outcome, error) {
+	return txidem.Processed, pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error { return effect(ctx, tx, id) })
+}
+
+func (c *client) autocommit(ctx context.Context, id string) (txidem.Outcome, error) {
+	_, err := c.pool.Exec(ctx, insertEffect, id, cents)
+	return txidem.Processed, err
+}
+
+// handClaimed is BEGIN, claim, handler, COMMIT.
+func (c *client) handClaimed(ctx context.Context, id string) (txidem.Outcome, error) {
+	outcome := txidem.Processed
+	err := pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, handClaim, id, consumer)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			outcome = txidem.Duplicate
+			return nil
+		}
+		return effect(ctx, tx, id)
+	})
+	return outcome, err
+}
+
+// handSeen is what most libraries do, and loses or doubles when something dies in between.
+func (c *client) handSeen(ctx context.Context, id string) (txidem.Outcome, error) {
+	var seen bool
+	if err := c.pool.QueryRow(ctx, handSeen, id, consumer).Scan(&seen); err != nil {
+		return 0, err
+	}
+	if seen {
+		return txidem.Duplicate, nil
+	}
+	if _, err := c.plain(ctx, id); err != nil {
+		return 0, err
+	}
+	_, err := c.pool.Exec(ctx, handClaim, id, consumer)
+	return txidem.Processed, err
+}

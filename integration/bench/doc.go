@@ -1,0 +1,18 @@
+// Command bench measures what dedupe costs: every way of processing a message once, against a transaction without any.
+//
+//	make bench        the whole matrix, about eight minutes
+//	make bench/quick  the same in a minute, for a look
+//	make bench/size   a claim in tables of 0, 1 M and 10 M records
+//
+// What is fair about it:
+//
+//   - All contenders run in the same process against the same server. In each round every contender has one turn, in a new
+//     random order; a drift of the machine hits all of them alike. With one worker a turn is one delivery, with several it
+//     is a short slice of time.
+//   - All contenders share one record table, one business table and one pool, so that none works on smaller tables,
+//     warmer pages or better prepared connections. The ids are random and new, and turns never overlap, so contenders do
+//     not meet each other's records. The tables are emptied before each cell.
+//   - The handler is one INSERT into the business table, the same statement for everybody; WrapBatch inserts all messages
+//     of a delivery by one INSERT … SELECT unnest.
+//   - After each cell the rows in both tables are counted, and the run fails unless they are what the contenders reported.
+package main

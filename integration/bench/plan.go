@@ -1,0 +1,47 @@
+package main
+
+import "time"
+
+// plan says what is measured and how long.
+type plan struct {
+	places  []place
+	workers []int
+	cell    time.Duration // for each place and number of workers, and for each share of duplicates
+	slice   time.Duration // the turn of a contender when there are several workers
+	costs   int           // deliveries of each contender whose round trips and WAL bytes are counted
+	pings   int           // round trips that show what a proxy really adds
+
+	duplicates []float64 // shares of deliveries, at the first place and at 1 ms
+	hotCopies  int       // in flight at once
+	hotRounds  int
+
+	tables      []int // records in the tables that are claimed in
+	claims      int   // in each table and phase
+	afterChkpnt int   // claims in each table right after a checkpoint
+}
+
+// fullPlan is for about eight minutes.
+func fullPlan() plan {
+	return plan{
+		places: allPlaces(), workers: []int{1, 4, 16},
+		cell: 28 * time.Second, slice: 200 * time.Millisecond,
+		costs: 200, pings: 200,
+		duplicates: []float64{0, 0.1, 1}, hotCopies: 200, hotRounds: 10,
+		tables: []int{0}, claims: 1000, afterChkpnt: 200,
+	}
+}
+
+// quickPlan is for a minute: the same cells, with too few deliveries for a steady p99.
+func quickPlan() plan {
+	p := fullPlan()
+	p.cell, p.slice = 1500*time.Millisecond, 30*time.Millisecond
+	p.costs, p.pings = 20, 50
+	p.hotRounds = 2
+	p.claims, p.afterChkpnt = 200, 50
+	return p
+}
+
+// sizePlan is for a quarter of an hour, most of which fills tables.
+func sizePlan() plan {
+	return plan{tables: []int{0, 1_000_000, 10_000_000}, claims: 3000, afterChkpnt: 500}
+}
