@@ -19,10 +19,10 @@ func TestMain(m *testing.M) { testdb.Main(m, testdb.Config{}) }
 // tinyPlan has every part of a run.
 func tinyPlan() plan {
 	return plan{
-		places: []place{loopback, asyncLoop, oneMilli}, workers: []int{1, 2},
+		places: []place{asyncLoop, oneMilli}, workers: []int{1, 2},
 		cell: time.Millisecond, slice: time.Millisecond,
-		costs: 3, pings: 3,
-		duplicates: []float64{0.5}, hotCopies: 5, hotRounds: 1,
+		costs: 1, pings: 1,
+		duplicates: []float64{0.5}, hotCopies: 5, hotRounds: 1, hotTurn: 10 * time.Millisecond,
 		tables: []int{0, 100}, claims: 3, afterChkpnt: 2,
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -67,7 +68,7 @@ func newClient(pool *pgxpool.Pool) (*client, error) {
 
 // contenders lists all of them. The first two are the limits: the plain transaction and the autocommit statement.
 func (c *client) contenders() []contender {
-	return append(c.baselines(), c.guarded()...)
+	return slices.Concat(c.baselines(), c.guarded(), c.batched())
 }
 
 // single makes a contender whose deliveries are of one message.

@@ -21,8 +21,7 @@ type Hot struct {
 
 const (
 	hotWorkers = 4
-	hotTurn    = 500 * time.Millisecond // the copies wait for the first half of it
-	spareConns = 20                     // left to the server's own needs, and to other programs
+	spareConns = 20 // left to the server's own needs, and to other programs
 )
 
 // hotRun has two pools, so that copies that wait for each other do not take the others' connections.
@@ -30,6 +29,7 @@ type hotRun struct {
 	lab         *lab
 	others      contender
 	herd        *herd
+	turn        time.Duration
 	quiet, busy stretch
 	answered    []time.Duration
 }
@@ -57,7 +57,7 @@ func (l *lab) hot(ctx context.Context, p plan) (Hot, error) {
 		return Hot{}, err
 	}
 	defer h.pool.Close()
-	r := &hotRun{lab: l, others: single(processName, true, c.process), herd: h}
+	r := &hotRun{lab: l, others: single(processName, true, c.process), herd: h, turn: p.hotTurn}
 	return r.run(ctx, p.hotRounds)
 }
 
@@ -72,7 +72,7 @@ func (l *lab) affordable(ctx context.Context, wanted int) (n int, err error) {
 }
 
 func (r *hotRun) run(ctx context.Context, rounds int) (Hot, error) {
-	warm, err := r.others.turn(ctx, source{}, hotWorkers, hotTurn)
+	warm, err := r.others.turn(ctx, source{}, hotWorkers, r.turn)
 	if err != nil {
 		return Hot{}, err
 	}
@@ -94,7 +94,7 @@ func (r *hotRun) run(ctx context.Context, rounds int) (Hot, error) {
 }
 
 func (r *hotRun) quietTurn(ctx context.Context) error {
-	s, err := r.others.turn(ctx, source{}, hotWorkers, hotTurn)
+	s, err := r.others.turn(ctx, source{}, hotWorkers, r.turn)
 	r.quiet.add(s)
 	return err
 }
@@ -104,9 +104,9 @@ func (r *hotRun) busyTurn(ctx context.Context) error {
 	if err := r.herd.gather(ctx); err != nil {
 		return err
 	}
-	timer := time.AfterFunc(hotTurn/2, r.herd.letGo)
+	timer := time.AfterFunc(r.turn/2, r.herd.letGo)
 	defer timer.Stop()
-	s, err := r.others.turn(ctx, source{}, hotWorkers, hotTurn)
+	s, err := r.others.turn(ctx, source{}, hotWorkers, r.turn)
 	r.busy.add(s)
 	answered, herdErr := r.herd.wait()
 	r.answered = append(r.answered, answered...)

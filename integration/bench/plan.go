@@ -14,6 +14,7 @@ type plan struct {
 	duplicates []float64 // shares of deliveries, at the first place and at 1 ms
 	hotCopies  int       // in flight at once
 	hotRounds  int
+	hotTurn    time.Duration // the copies wait for the first half of it
 
 	tables      []int // records in the tables that are claimed in
 	claims      int   // in each table and phase
@@ -26,7 +27,7 @@ func fullPlan() plan {
 		places: allPlaces(), workers: []int{1, 4, 16},
 		cell: 28 * time.Second, slice: 200 * time.Millisecond,
 		costs: 200, pings: 200,
-		duplicates: []float64{0, 0.1, 1}, hotCopies: 200, hotRounds: 10,
+		duplicates: []float64{0, 0.1, 1}, hotCopies: 200, hotRounds: 10, hotTurn: 500 * time.Millisecond,
 		tables: []int{0}, claims: 1000, afterChkpnt: 200,
 	}
 }
