@@ -49,6 +49,12 @@ var core = map[string]func(*testing.T){
 	"AlreadyClaimed":                 TestAlreadyClaimed,
 	"JoinedClaim":                    TestJoinedClaim,
 	"JoinedClaimWaits":               TestJoinedClaimWaits,
+	"Pipeline":                       TestPipeline,
+	"PipelineForms":                  TestPipelineForms,
+	"PipelineFails":                  TestPipelineFails,
+	"Batch":                          TestBatch,
+	"BatchWithFailingMessages":       TestBatchWithFailingMessages,
+	"BatchWithACopyInFlight":         TestBatchWithACopyInFlight,
 }
 
 // ways holds the changes to newWorld for the tests below the name of a way.

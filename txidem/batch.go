@@ -154,7 +154,7 @@ func (b *batch) work(ctx context.Context, at []int, each bool) error {
 }
 
 func (b *batch) deliver(ctx context.Context, p *part) ending {
-	d := &delivery{g: b.g, load: p, told: &Delivery{}, budget: b.g.newBudget()}
+	d := &delivery{g: b.g, load: p}
 	e := d.deliver(ctx)
 	b.told.Claim += d.told.Claim
 	b.told.Handler += d.told.Handler

@@ -37,7 +37,7 @@ func (g *Guard) begin(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOption
 // beginMany is begin for several messages of a batch, whose ids are in ascending order, waiting at most wait for each copy in
 // flight. It returns the ids that are ours, in that order too.
 func (g *Guard) beginMany(ctx context.Context, conn *pgxpool.Conn, ids []string, wait any) (*transaction, []string, error) {
-	b := newBatch(2)
+	b := newBatch()
 	beginIn(b, g.cfg.TxOptions)
 	b.Queue(g.sql.ClaimMany, ids, g.consumer, wait, g.idle)
 	limit := g.limitClaim(conn)
@@ -70,7 +70,7 @@ func (g *Guard) beginUnguarded(ctx context.Context, conn *pgxpool.Conn) (*transa
 // beginWith sends BEGIN and the first statement of a transaction in one round trip. It returns the transaction in every
 // case: after an error it is to be rolled back.
 func beginWith(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOptions, first string, args ...any) (*transaction, int64, error) {
-	b := newBatch(2)
+	b := newBatch()
 	beginIn(b, opts)
 	b.Queue(first, args...)
 	br := conn.SendBatch(ctx, b)
@@ -85,8 +85,15 @@ func beginIn(b *pgx.Batch, opts pgx.TxOptions) {
 	b.BeginTx(opts)
 }
 
-// newBatch makes a batch with room for n statements.
-func newBatch(n int) *pgx.Batch { return &pgx.Batch{QueuedQueries: make([]*pgx.QueuedQuery, 0, n)} }
+// newBatch makes a batch that has room for a few statements, in one allocation.
+func newBatch() *pgx.Batch {
+	b := &struct {
+		pgx.Batch
+		room [6]*pgx.QueuedQuery
+	}{}
+	b.QueuedQueries = b.room[:0]
+	return &b.Batch
+}
 
 // claimLimit is the client's own bound of a claim, on the socket. A context with a deadline would do the same.
 type claimLimit struct {
@@ -112,7 +119,7 @@ func (g *Guard) claimTime() time.Duration { return g.cfg.InFlightWait + claimGra
 
 // lookAndRollback finds out why a claim inserted nothing and ends the transaction, in one round trip.
 func (g *Guard) lookAndRollback(ctx context.Context, t *transaction, id string) (record, error) {
-	b := newBatch(2)
+	b := newBatch()
 	b.Queue(g.sql.Look, id, g.consumer)
 	b.Queue("rollback")
 	br := t.conn.SendBatch(ctx, b)
@@ -126,7 +133,7 @@ func (g *Guard) lookAndRollback(ctx context.Context, t *transaction, id string) 
 
 // lookMany looks at the records of several messages, and ends the transaction in the same round trip when over is set.
 func (g *Guard) lookMany(ctx context.Context, t *transaction, ids []string, over bool) (map[string]record, error) {
-	b := newBatch(2)
+	b := newBatch()
 	found := make(map[string]record, len(ids))
 	b.Queue(g.sql.LookMany, ids, g.consumer).Query(func(rows pgx.Rows) error {
 		var id string

@@ -15,7 +15,7 @@ import (
 type delivery struct {
 	g      *Guard
 	load   load
-	told   *Delivery
+	told   Delivery
 	budget budget
 	ran    bool // the handler had a claim to run under
 
@@ -24,8 +24,9 @@ type delivery struct {
 	unknown   *commitUnknownError
 	resolving context.Context //nolint:containedctx // lives and ends with deliver
 
-	message message // the load, when it is one message
-	queue   *queue  // what the message has for the server, when it goes in a pipeline
+	// The load is one of these, or a part of a batch.
+	message message
+	queue   queue
 }
 
 // ending is the result of one attempt, and how the delivery goes on.
@@ -39,6 +40,7 @@ func failed(err error, n next) ending { return ending{err: err, next: n} }
 
 // deliver makes attempts until one result stands or the budget is spent.
 func (d *delivery) deliver(ctx context.Context) ending {
+	d.budget = d.g.newBudget()
 	release := func() {}
 	defer func() { release() }()
 	for {
@@ -70,7 +72,7 @@ func (g *Guard) resolvingContext(ctx context.Context) (context.Context, context.
 // attempt is one transaction: BEGIN and claim, the handler, COMMIT. Its connection is back in the pool when it returns, so
 // that the next attempt can have it, or the place of it.
 func (d *delivery) attempt(ctx context.Context) ending {
-	if d.queue != nil && d.unknown == nil {
+	if d.queue.fn != nil && d.unknown == nil {
 		return d.express(ctx)
 	}
 	opening := ctx
@@ -157,7 +159,7 @@ func (d *delivery) mayRerun(cause error) bool {
 // work runs the handler and ends the transaction.
 func (d *delivery) work(ctx context.Context, t *transaction) ending {
 	d.ran = true
-	h := &handedTx{tx: t.tx, state: &handover{conn: t.conn.Conn()}}
+	h := hand(t)
 	defer h.state.takeBack()
 	err := d.told.call(func() error { return d.load.run(ctx, h) })
 	h.state.takeBack()
@@ -183,12 +185,19 @@ func withMisuse(err, misuse error) error {
 // afterCommit judges the end of the transaction. lost is the error of the statement that saw the connection close, if one
 // did.
 func (d *delivery) afterCommit(err, lost error) ending {
+	switch {
+	case err != nil:
+		return d.notCommitted(err, lost)
+	case d.load.guarded():
+		return ending{outcome: Processed}
+	default:
+		return ending{outcome: Unguarded}
+	}
+}
+
+func (d *delivery) notCommitted(err, lost error) ending {
 	var unknown *commitUnknownError
 	switch {
-	case err == nil && d.load.guarded():
-		return ending{outcome: Processed}
-	case err == nil:
-		return ending{outcome: Unguarded}
 	case errors.As(err, &unknown) && d.load.guarded():
 		d.unknown = unknown
 		return failed(err, soon)

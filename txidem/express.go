@@ -19,7 +19,7 @@ import (
 // statements, COMMIT. A failure of one of them means that the server has passed over the rest; a connection that breaks
 // before the last leaves the outcome unknown, since everything is on its way from the beginning.
 func (d *delivery) express(ctx context.Context) ending {
-	if err := d.queue.fill(ctx, d.g, d.message.hasID, d.told); err != nil {
+	if err := d.queue.fill(ctx, &d.told); err != nil {
 		return failed(err, theirs)
 	}
 	start := time.Now()
@@ -33,27 +33,27 @@ func (d *delivery) express(ctx context.Context) ending {
 	err = s.claim()
 	d.told.Claim += time.Since(start)
 	if err != nil {
-		return d.claimFailed(ctx, s, err)
+		return d.claimFailed(ctx, &s, err)
 	}
 	d.ran, d.queue.filled = true, false
 	if d.queue.form == open {
-		return d.finish(ctx, s)
+		return d.finish(ctx, &s)
 	}
-	return d.arrived(ctx, s)
+	return d.arrived(ctx, &s)
 }
 
 // shipment is a pipeline that has been sent.
 type shipment struct {
-	t    *transaction
+	t    transaction
 	b    *pgx.Batch
 	br   pgx.BatchResults
 	form form
 }
 
 // send puts everything on the wire.
-func (d *delivery) send(ctx context.Context, conn *pgxpool.Conn) *shipment {
-	q := d.queue
-	b := newBatch(len(q.queries) + 4)
+func (d *delivery) send(ctx context.Context, conn *pgxpool.Conn) shipment {
+	q := &d.queue
+	b := newBatch()
 	if q.form != bare {
 		beginIn(b, d.g.cfg.TxOptions)
 	}
@@ -69,7 +69,7 @@ func (d *delivery) send(ctx context.Context, conn *pgxpool.Conn) *shipment {
 	}
 	br := conn.SendBatch(ctx, b)
 	// In the bare form there is no transaction to end: one statement's failure, or the Sync, has ended it.
-	return &shipment{b: b, br: br, form: q.form, t: &transaction{conn: conn, tx: br.Tx(), over: q.form == bare}}
+	return shipment{b: b, br: br, form: q.form, t: transaction{conn: conn, tx: br.Tx(), over: q.form == bare}}
 }
 
 // claim reads the results up to that of the claim.
@@ -98,7 +98,7 @@ func (d *delivery) claimFailed(ctx context.Context, s *shipment, err error) endi
 	closed := s.t.conn.Conn().IsClosed()
 	switch {
 	case notClaimed(err):
-		return d.lookInto(ctx, s.t)
+		return d.lookInto(ctx, &s.t)
 	case ctx.Err() == nil && d.queue.refused(err, closed):
 		return failed(fmt.Errorf("txidem: a statement of the pipeline was not sent: %w", err), theirs)
 	case s.form == open || passedOver(err):

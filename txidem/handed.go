@@ -16,6 +16,17 @@ type handedTx struct {
 
 var _ pgx.Tx = (*handedTx)(nil)
 
+// hand makes the transaction ready for a handler.
+func hand(t *transaction) *handedTx {
+	h := &struct {
+		handedTx
+		handover
+	}{} // one allocation
+	h.conn = t.conn.Conn()
+	h.handedTx = handedTx{tx: t.tx, state: &h.handover}
+	return &h.handedTx
+}
+
 // Commit refuses: the transaction is committed when the handler returns nil.
 func (h *handedTx) Commit(context.Context) error { return h.state.refuseEnd("Commit") }
 

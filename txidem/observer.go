@@ -75,15 +75,15 @@ func (d Delivery) attrs() []slog.Attr {
 // errUnfinished is what an observer is told when the handler did not return.
 var errUnfinished = errors.New("txidem: the handler panicked or called runtime.Goexit")
 
-// observe makes a delivery by run, and tells the observer, if there is one, what became of it.
-func (o Observer) observe(ctx context.Context, consumer, id string, run func(told *Delivery) (Outcome, error)) (Outcome, error) {
+// observe makes a delivery by run, which notes in d how it went, and tells the observer, if there is one.
+func (o Observer) observe(ctx context.Context, d *Delivery, run func() (Outcome, error)) (Outcome, error) {
 	start := time.Now()
-	d := Delivery{Consumer: consumer, ID: id, Err: errUnfinished}
+	d.Err = errUnfinished
 	defer func() {
 		d.Total = time.Since(start)
-		o.tell(ctx, d)
+		o.tell(ctx, *d)
 	}()
-	d.Outcome, d.Err = run(&d)
+	d.Outcome, d.Err = run()
 	return d.Outcome, d.Err
 }
 

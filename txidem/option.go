@@ -22,7 +22,11 @@ func WithSavepoints() Option {
 	return func(opts *options) { opts.savepoints = true }
 }
 
+// collect applies the options to what the Config says.
 func collect(observer Observer, opts []Option) options {
+	if len(opts) == 0 {
+		return options{observer: observer}
+	}
 	o := options{observer: observer}
 	for _, opt := range opts {
 		if opt != nil {

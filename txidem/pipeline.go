@@ -43,16 +43,10 @@ func (g *Guard) Pipeline(ctx context.Context, id string, fn PipelineHandler, opt
 	if fn == nil {
 		return 0, errors.New("txidem: Pipeline needs a handler, got nil")
 	}
-	o := collect(g.cfg.Observer, opts)
-	return o.observer.observe(ctx, g.cfg.Consumer, id, func(told *Delivery) (Outcome, error) {
-		d, err := g.newDelivery(id, told)
-		if err != nil {
-			return 0, err
-		}
-		d.queue = &queue{fn: fn}
-		d.message.fn = d.queue.run
-		return d.outcome(ctx)
-	})
+	d := g.newDelivery(id)
+	d.queue = queue{message: &d.message, fn: fn}
+	d.load = &d.queue
+	return d.observed(ctx, opts)
 }
 
 // WrapPipeline makes a broker handler from h, as [Wrap] does, for a handler that queues its statements. See

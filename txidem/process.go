@@ -44,29 +44,25 @@ func (g *Guard) Process(ctx context.Context, id string, fn Handler, opts ...Opti
 	if fn == nil {
 		return 0, errors.New("txidem: Process needs a handler, got nil")
 	}
-	o := collect(g.cfg.Observer, opts)
-	return o.observer.observe(ctx, g.cfg.Consumer, id, func(told *Delivery) (Outcome, error) {
-		d, err := g.newDelivery(id, told)
-		if err != nil {
-			return 0, err
-		}
-		d.message.fn = fn
-		return d.outcome(ctx)
-	})
+	d := g.newDelivery(id)
+	d.message.fn = fn
+	d.load = &d.message
+	return d.observed(ctx, opts)
 }
 
 // newDelivery makes the delivery of one message.
-func (g *Guard) newDelivery(id string, told *Delivery) (*delivery, error) {
-	hasID, err := checkID(id, g.cfg.RequireID)
-	if err != nil {
-		return nil, err
-	}
-	d := &delivery{g: g, told: told, budget: g.newBudget(), message: message{g: g, id: id, hasID: hasID}}
-	d.load = &d.message
-	return d, nil
+func (g *Guard) newDelivery(id string) *delivery {
+	return &delivery{g: g, message: message{g: g, id: id}, told: Delivery{Consumer: g.cfg.Consumer, ID: id}}
 }
 
-func (d *delivery) outcome(ctx context.Context) (Outcome, error) {
-	e := d.deliver(ctx)
-	return outcomeOf(e.outcome, e.err)
+// observed makes the delivery of one message.
+func (d *delivery) observed(ctx context.Context, opts []Option) (Outcome, error) {
+	o := collect(d.g.cfg.Observer, opts)
+	return o.observer.observe(ctx, &d.told, func() (_ Outcome, err error) {
+		if d.message.hasID, err = checkID(d.message.id, d.g.cfg.RequireID); err != nil {
+			return 0, err
+		}
+		e := d.deliver(ctx)
+		return outcomeOf(e.outcome, e.err)
+	})
 }

@@ -17,8 +17,9 @@ const (
 	open              // BEGIN, claim, statements; COMMIT is sent when their callbacks have run
 )
 
-// queue is what a pipeline's handler has queued.
+// queue is one message and what its handler has queued for it. It is the load of a pipeline.
 type queue struct {
+	*message
 	fn      PipelineHandler
 	queries []*pgx.QueuedQuery
 	form    form
@@ -26,12 +27,12 @@ type queue struct {
 }
 
 // fill has the handler queue its statements, unless they are there from an attempt in which nothing of them ran.
-func (q *queue) fill(ctx context.Context, g *Guard, hasID bool, told *Delivery) error {
+func (q *queue) fill(ctx context.Context, told *Delivery) error {
 	if q.filled {
 		q.queries = copies(q.queries)
 		return nil
 	}
-	b := &pgx.Batch{}
+	b := newBatch()
 	if err := told.call(func() error { return q.fn(ctx, b) }); err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func (q *queue) fill(ctx context.Context, g *Guard, hasID bool, told *Delivery) 
 			return fmt.Errorf("%w: %s is refused in a pipeline", ErrTxControl, control)
 		}
 	}
-	q.form = formOf(q.queries, hasID && g.cfg.TxOptions == pgx.TxOptions{})
+	q.form = formOf(q.queries, q.hasID && q.g.cfg.TxOptions == pgx.TxOptions{})
 	q.filled = true
 	return nil
 }
@@ -90,7 +91,7 @@ func plain(q *pgx.QueuedQuery) bool {
 // run is the handler for a transaction that is open already: the one in which an unknown COMMIT was found not to have
 // taken place.
 func (q *queue) run(ctx context.Context, tx pgx.Tx) error {
-	b := &pgx.Batch{}
+	b := newBatch()
 	if err := q.fn(ctx, b); err != nil {
 		return err
 	}

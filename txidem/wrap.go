@@ -56,7 +56,8 @@ type seenSet struct {
 }
 
 func (s seenSet) deliver(ctx context.Context, id string, h func(context.Context) error) error {
-	_, err := s.opts.observer.observe(ctx, s.consumer, id, func(d *Delivery) (Outcome, error) { return s.run(ctx, id, h, d) })
+	d := Delivery{Consumer: s.consumer, ID: id}
+	_, err := s.opts.observer.observe(ctx, &d, func() (Outcome, error) { return s.run(ctx, id, h, &d) })
 	return err
 }
 
