@@ -12,7 +12,7 @@ import (
 	"github.com/txidem/txidem-go/migrations"
 )
 
-// lab is the database that everything is measured in, and the ways to it. It is used by one goroutine.
+// lab is the database that everything is measured in, and the ways to it. Pools are made by one goroutine.
 type lab struct {
 	config  *pgxpool.Config
 	own     *pgxpool.Pool // for what is not measured
