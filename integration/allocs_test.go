@@ -31,7 +31,9 @@ func TestAllocations(t *testing.T) {
 		limit float64
 		run   func(id string) error
 	}{
-		"plain": {10, func(string) error { return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return insert(ctx, tx) }) }},
+		"plain": {10, func(string) error {
+			return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return insert(ctx, tx) })
+		}},
 		"Process": {40, func(id string) error {
 			_, err := w.guard.Process(ctx, id, insert)
 			return err

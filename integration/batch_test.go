@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -133,4 +134,46 @@ func TestBatchesInOppositeOrder(t *testing.T) {
 		require.NoError(t, r.Err)
 	}
 	w.requireEffects(50)
+}
+
+// A large batch is one transaction, and its memory is a small multiple of its ids'.
+func TestLargeBatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *txidem.Config) { c.Observer = nil })
+	msgs := make([]string, 100_000)
+	for i := range msgs {
+		msgs[i] = fmt.Sprintf("%036d", i)
+	}
+	deliver := txidem.WrapBatch(w.guard, itself, w.insertAll)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	results := deliver(t.Context(), msgs)
+	runtime.ReadMemStats(&after)
+	for _, r := range results {
+		require.NoError(t, r.Err)
+	}
+	w.requireCalls(1)
+	w.requireEffects(len(msgs))
+	perMessage := (after.TotalAlloc - before.TotalAlloc) / uint64(len(msgs))
+	t.Logf("%d bytes allocated for each message", perMessage)
+	require.Less(t, perMessage, uint64(2000), "bytes for each message")
+}
+
+// One failing message of n is found in about 2·log2(n) transactions.
+func TestOneFailingMessageIsFoundByHalving(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	msgs := make([]string, 1024)
+	for i := range msgs {
+		msgs[i] = fmt.Sprintf("m%04d", i)
+	}
+	for i, outcome := range w.deliverBatch(w.poisoned("m0700"), msgs) {
+		if i == 700 {
+			require.Equal(t, "poison: m0700", outcome)
+			continue
+		}
+		require.Equal(t, "processed", outcome)
+	}
+	w.requireCalls(1 + 2*10)
+	w.requireEffects(1023)
 }

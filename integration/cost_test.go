@@ -2,7 +2,10 @@ package integration
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -42,6 +45,56 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
+// A pipeline is one round trip, or two with callbacks; a duplicate is two in both cases, and costs the next delivery
+// nothing: what was prepared stays prepared.
+func TestRoundTripsOfAPipeline(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
+		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+	} {
+		t.Run(mode.String(), func(t *testing.T) {
+			t.Parallel()
+			wire := &turns{}
+			w := newWorld(t, execMode(mode), wire.through(t))
+			returning := func(_ context.Context, b *pgx.Batch) error {
+				b.Queue(`INSERT INTO biz (v) VALUES ($1) RETURNING v`, "ok").QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
+				return nil
+			}
+			for name, fn := range map[string]txidem.PipelineHandler{"statements": w.queueOne, "callback": returning} {
+				first := map[string]int{"statements": 1, "callback": 2}[name]
+				w.requirePipeline(txidem.Processed, name, fn)
+				for _, id := range []string{"m", "n"} {
+					id += name
+					require.Equal(t, first, wire.during(func() { w.requirePipeline(txidem.Processed, id, fn) }), name)
+					require.Equal(t, 2, wire.during(func() { w.requirePipeline(txidem.Duplicate, id, fn) }), "%s, duplicate", name)
+				}
+			}
+		})
+	}
+}
+
+// A batch takes the round trips of one delivery, however many messages it has, and one more when some are duplicates.
+func TestRoundTripsOfABatch(t *testing.T) {
+	t.Parallel()
+	wire := &turns{}
+	w := newWorld(t, wire.through(t))
+	messages := func(from, to int) (ids []string) {
+		for i := from; i < to; i++ {
+			ids = append(ids, fmt.Sprintf("m%03d", i))
+		}
+		return ids
+	}
+	deliver := func(ids []string) func() { return func() { w.deliverBatch(w.insertAll, ids) } }
+	deliver([]string{"warm"})()
+	deliver([]string{"warm", "warm too"})()
+	deliver([]string{"warm", "warm too"})()
+	require.Equal(t, 3, wire.during(deliver(messages(0, 100))), "new messages")
+	require.Equal(t, 2, wire.during(deliver(messages(0, 100))), "duplicates")
+	require.Equal(t, 4, wire.during(deliver(messages(50, 150))), "some of each")
+	require.Equal(t, 152, w.count(`SELECT count(*) FROM biz`))
+}
+
 // A joined claim costs one round trip, and a duplicate in it two.
 func TestRoundTripsOfAJoinedClaim(t *testing.T) {
 	t.Parallel()
@@ -58,30 +111,62 @@ func TestRoundTripsOfAJoinedClaim(t *testing.T) {
 }
 
 // A duplicate writes nothing: no WAL and no transaction id. The statements are those of a delivery; the
-// claim runs under EXPLAIN, since the cluster's own counters see the other tests too. It is the second duplicate that counts: the first
-// reader of a page after a checkpoint may log a hint where data checksums are on.
+// claim runs under EXPLAIN, since the cluster's own counters see the other tests too. It is the second duplicate that
+// counts: the first reader of a page after a checkpoint may log a hint where data checksums are on.
 func TestDuplicateWritesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.requireOutcome(txidem.Processed, "m", w.ok)
 	w.requireOutcome(txidem.Duplicate, "m", w.ok)
+	w.requirePipeline(txidem.Duplicate, "m", w.queueOne)
 	tx := w.begin()
-	require.Equal(t, 0, walBytes(t, tx, "m"))
-	_, err := tx.Exec(t.Context(), sqlgen.New(sqlgen.DefaultSchema, sqlgen.DefaultTable).Look, "m", consumer)
+	require.Equal(t, 0, walBytes(t, tx, recordSQL.Claim, "m", consumer))
+	require.Equal(t, 0, walBytes(t, tx, recordSQL.ClaimMany, []string{"m"}, consumer))
+	_, err := tx.Exec(t.Context(), recordSQL.Look, "m", consumer)
 	require.NoError(t, err)
+	savepoint, err := tx.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = savepoint.Exec(t.Context(), recordSQL.Pipeline, "m", consumer, "5000ms", "5min")
+	require.ErrorContains(t, err, sqlgen.NotClaimedText)
+	require.NoError(t, savepoint.Rollback(t.Context()))
 	var xid *string
 	require.NoError(t, tx.QueryRow(t.Context(), `SELECT pg_current_xact_id_if_assigned()::text`).Scan(&xid))
 	require.Nil(t, xid, "no transaction id")
-	require.Positive(t, walBytes(t, tx, "fresh"), "the same look sees what a first claim writes")
+	require.Positive(t, walBytes(t, tx, recordSQL.Claim, "fresh", consumer), "the same look sees what a first claim writes")
 	require.NoError(t, tx.Rollback(t.Context()))
 }
 
-// walBytes runs the claim of id under EXPLAIN and returns the WAL bytes that it wrote, full-page images included.
-func walBytes(t *testing.T, tx pgx.Tx, id string) int {
+// What a claim of a 36-character id by a 16-character consumer writes between checkpoints. The first change of a page
+// after a checkpoint logs the page as well, so the least of several claims counts.
+func TestClaimWAL(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tx := w.begin()
+	for name, claim := range map[string]string{"Process": recordSQL.Claim, "Pipeline": recordSQL.Pipeline} {
+		least := math.MaxInt
+		for range 20 {
+			least = min(least, walBytes(t, tx, claim, uuid(), "0123456789abcdef"))
+		}
+		t.Logf("%s: %d WAL bytes", name, least)
+		require.LessOrEqual(t, least, 340, name)
+		require.Positive(t, least, name)
+	}
+	require.NoError(t, tx.Rollback(t.Context()))
+}
+
+func uuid() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+var recordSQL = sqlgen.New(sqlgen.DefaultSchema, sqlgen.DefaultTable)
+
+// walBytes runs a claim under EXPLAIN and returns the WAL bytes that it wrote, full-page images included.
+func walBytes(t *testing.T, tx pgx.Tx, claim string, ids any, consumer string) int {
 	t.Helper()
-	claim := sqlgen.New(sqlgen.DefaultSchema, sqlgen.DefaultTable).Claim
 	var plan []byte
-	err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, WAL, FORMAT JSON) `+claim, id, consumer, "5000ms", "5min").Scan(&plan)
+	err := tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, WAL, FORMAT JSON) `+claim, ids, consumer, "5000ms", "5min").Scan(&plan)
 	require.NoError(t, err)
 	var statements []struct {
 		Plan map[string]any
