@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,6 +52,7 @@ func TestRun(t *testing.T) {
 	}
 	require.Len(t, r.Claims, 2*2*len(p.tables), "two kinds of ids, two phases")
 	require.Equal(t, p.hotCopies, r.Hot.Copies)
+	requireMeasured(t, r.Targets)
 
 	var text, markdown bytes.Buffer
 	require.NoError(t, r.write(&text, false))
@@ -62,6 +64,25 @@ func TestRun(t *testing.T) {
 	written, err := os.ReadFile(filepath.Join(dir, "result.json"))
 	require.NoError(t, err)
 	require.True(t, json.Valid(written))
+}
+
+// requireMeasured asserts that the targets find their figures, all but those of what the tiny plan leaves out.
+func requireMeasured(t *testing.T, targets []Target) {
+	t.Helper()
+	for _, g := range targets {
+		left := strings.Contains(g.What, "16 workers") || strings.Contains(g.What, "10 M") ||
+			strings.HasSuffix(g.What, "loopback") || strings.HasSuffix(g.What, "fsync on")
+		require.Equal(t, !left, g.Measured, g.What)
+	}
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	for rule, want := range map[rule][3]bool{atMost: {true, true, false}, atLeast: {false, true, true}, exactly: {false, true, false}} {
+		for i, figure := range []float64{0.9, 1, 1.1} {
+			require.Equal(t, want[i], rule.holds(figure, 1), "%v %s 1", figure, rule)
+		}
+	}
 }
 
 // Each contender alone: what it reports is what the tables hold, and the same ids again are duplicates to those that

@@ -2,7 +2,7 @@
 //
 //	make bench        the whole matrix, about eight minutes
 //	make bench/quick  the same in a minute, for a look
-//	make bench/size   a claim in tables of 0, 1 M and 10 M records
+//	make bench/size   claims in tables of 0, 1 M and 10 M records
 //
 // What is fair about it:
 //
@@ -14,5 +14,7 @@
 //     not meet each other's records. The tables are emptied before each cell.
 //   - The handler is one INSERT into the business table, the same statement for everybody; WrapBatch inserts all messages
 //     of a delivery by one INSERT … SELECT unnest.
+//   - The delay of a network is added by a proxy in this process, in both directions; what it really adds is measured and
+//     printed. Client, proxy and a server that make bench starts share the machine's processors.
 //   - After each cell the rows in both tables are counted, and the run fails unless they are what the contenders reported.
 package main

@@ -34,7 +34,7 @@ func (r *Report) write(w io.Writer, markdown bool) error {
 
 func (r *Report) machineTable() *table {
 	m := r.Machine
-	t := &table{title: "Machine", header: []string{"", ""}}
+	t := &table{title: "Machine", header: []string{"what", "is"}}
 	t.add("processor", fmt.Sprintf("%s, %d cores", m.CPU, m.Cores))
 	t.add("system", m.OS)
 	t.add("Go", m.Go)
@@ -109,17 +109,20 @@ func (r *Report) claimsTable() *table {
 }
 
 func (r *Report) targetTable() *table {
-	t := &table{title: "Targets", header: []string{"", "target", "figure", ""}}
+	t := &table{header: []string{"target", "limit", "figure", "verdict"}}
+	left := 0
 	for _, g := range r.Targets {
-		figure, verdict := fmt.Sprintf("%.4g", g.Figure), "not reached"
+		verdict := "not reached"
 		switch {
 		case !g.Measured:
-			figure, verdict = "–", "not measured"
+			left++
+			continue
 		case g.Reached:
 			verdict = "reached"
 		}
-		t.add(fmt.Sprintf("%d. %s", g.Number, g.What), fmt.Sprintf("%s %g", g.Rule, g.Limit), figure, verdict)
+		t.add(fmt.Sprintf("%d. %s", g.Number, g.What), fmt.Sprintf("%s %g", g.Rule, g.Limit), fmt.Sprintf("%.4g", g.Figure), verdict)
 	}
+	t.title = fmt.Sprintf("Targets (%d more were not measured in this run)", left)
 	return t
 }
 

@@ -66,7 +66,7 @@ func (l *lab) measureCells(ctx context.Context, p plan, r *Report) error {
 }
 
 func (l *lab) addCell(ctx context.Context, p plan, r *Report, at place, workers int, duplicates float64) error {
-	l.say("%s, %d workers, %.0f %% duplicates", at.Name, workers, duplicates*100)
+	l.say("%s, workers: %d, duplicates: %.0f %%", at.Name, workers, duplicates*100)
 	c, err := l.cell(ctx, p, at, workers, duplicates)
 	if err != nil {
 		return err
