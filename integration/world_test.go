@@ -125,7 +125,9 @@ func (w *world) requireEffects(n int) {
 func (w *world) count(query string, args ...any) int {
 	w.t.Helper()
 	var n int
-	require.NoError(w.t, w.pool.QueryRow(w.t.Context(), query, args...).Scan(&n))
+	// In the mode describe_exec a statement outside a transaction is described and executed by two messages, which PgBouncer
+	// may give to two servers.
+	require.NoError(w.t, w.pool.QueryRow(w.t.Context(), query, append([]any{pgx.QueryExecModeExec}, args...)...).Scan(&n))
 	return n
 }
 

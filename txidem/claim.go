@@ -8,8 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
 // claimGrace is how much later than InFlightWait the client gives up on a claim by itself. The server's lock_timeout
@@ -38,7 +36,7 @@ func (g *Guard) begin(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOption
 // flight. It returns the ids that are ours, in that order too.
 func (g *Guard) beginMany(ctx context.Context, conn *pgxpool.Conn, ids []string, wait any) (*transaction, []string, error) {
 	b := newBatch()
-	beginIn(b, g.cfg.TxOptions)
+	b.BeginTx(g.cfg.TxOptions)
 	b.Queue(g.sql.ClaimMany, ids, g.consumer, wait, g.idle)
 	limit := g.limitClaim(conn)
 	br := conn.SendBatch(ctx, b)
@@ -71,18 +69,12 @@ func (g *Guard) beginUnguarded(ctx context.Context, conn *pgxpool.Conn) (*transa
 // case: after an error it is to be rolled back.
 func beginWith(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOptions, first string, args ...any) (*transaction, int64, error) {
 	b := newBatch()
-	beginIn(b, opts)
+	b.BeginTx(opts)
 	b.Queue(first, args...)
 	br := conn.SendBatch(ctx, b)
 	_, beginErr := br.Exec()
 	tag, firstErr := br.Exec()
 	return &transaction{conn: conn, tx: br.Tx()}, tag.RowsAffected(), firstOf(beginErr, firstErr, br.Close())
-}
-
-// beginIn queues BEGIN. Every transaction of the library begins here, so that it ends with the guarded COMMIT.
-func beginIn(b *pgx.Batch, opts pgx.TxOptions) {
-	opts.CommitQuery = sqlgen.Commit
-	b.BeginTx(opts)
 }
 
 // newBatch makes a batch that has room for a few statements, in one allocation.

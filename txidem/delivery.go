@@ -163,7 +163,8 @@ func (d *delivery) work(ctx context.Context, t *transaction) ending {
 	defer h.state.takeBack()
 	err := d.told.call(func() error { return d.load.run(ctx, h) })
 	h.state.takeBack()
-	misuse, lost := h.state.found()
+	misuse, lost, doubtful := h.state.found()
+	t.doubtful = doubtful
 	if err != nil || misuse != nil {
 		closed := t.conn.Conn().IsClosed()
 		return failed(withMisuse(err, misuse), afterHandler(ctx, err, misuse, lost, closed))

@@ -55,7 +55,7 @@ func (d *delivery) send(ctx context.Context, conn *pgxpool.Conn) shipment {
 	q := &d.queue
 	b := newBatch()
 	if q.form != bare {
-		beginIn(b, d.g.cfg.TxOptions)
+		b.BeginTx(d.g.cfg.TxOptions)
 	}
 	if d.message.hasID {
 		b.Queue(d.g.sql.Pipeline, d.message.id, d.g.consumer, d.g.wait, d.g.idle)
@@ -214,6 +214,7 @@ func (d *delivery) finish(ctx context.Context, s *shipment) ending {
 	err := s.close(false)
 	d.told.Handler += time.Since(start)
 	if err == nil {
+		s.t.doubtful = true // callbacks are not watched
 		return d.afterCommit(s.t.commit(ctx), nil)
 	}
 	var lost error

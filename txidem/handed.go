@@ -35,7 +35,7 @@ func (h *handedTx) Rollback(context.Context) error { return h.state.refuseEnd("R
 
 // Begin makes a savepoint.
 func (h *handedTx) Begin(ctx context.Context) (pgx.Tx, error) {
-	if err := h.state.enter(""); err != nil {
+	if err := h.state.enter(); err != nil {
 		return nil, err
 	}
 	nested, err := h.tx.Begin(ctx)
@@ -47,7 +47,7 @@ func (h *handedTx) Begin(ctx context.Context) (pgx.Tx, error) {
 }
 
 func (h *handedTx) CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, src pgx.CopyFromSource) (int64, error) {
-	if err := h.state.enter(""); err != nil {
+	if err := h.state.enter(); err != nil {
 		return 0, err
 	}
 	n, err := h.tx.CopyFrom(ctx, table, columns, src)
@@ -66,7 +66,7 @@ func (h *handedTx) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
 func (h *handedTx) LargeObjects() pgx.LargeObjects { return h.tx.LargeObjects() }
 
 func (h *handedTx) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
-	if err := h.state.enter(sql); err != nil {
+	if err := h.state.enterStatement(sql, nil); err != nil {
 		return nil, err
 	}
 	sd, err := h.tx.Prepare(ctx, name, sql)
@@ -75,7 +75,7 @@ func (h *handedTx) Prepare(ctx context.Context, name, sql string) (*pgconn.State
 }
 
 func (h *handedTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
-	if err := h.state.enter(sql); err != nil {
+	if err := h.state.enterStatement(sql, args); err != nil {
 		return pgconn.CommandTag{}, err
 	}
 	tag, err := h.tx.Exec(ctx, sql, args...)
@@ -84,7 +84,7 @@ func (h *handedTx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Co
 }
 
 func (h *handedTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
-	if err := h.state.enter(sql); err != nil {
+	if err := h.state.enterStatement(sql, args); err != nil {
 		return failedRows{err: err}, err
 	}
 	rows, err := h.tx.Query(ctx, sql, args...)
@@ -96,7 +96,7 @@ func (h *handedTx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows
 }
 
 func (h *handedTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	if err := h.state.enter(sql); err != nil {
+	if err := h.state.enterStatement(sql, args); err != nil {
 		return failedRows{err: err}
 	}
 	return &handedRow{row: h.tx.QueryRow(ctx, sql, args...), state: h.state}
@@ -104,7 +104,10 @@ func (h *handedTx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Ro
 
 // Conn returns the connection of the transaction. Statements sent through it are not watched; one that ends the
 // transaction is found at the next statement through tx, or when COMMIT is due.
-func (h *handedTx) Conn() *pgx.Conn { return h.tx.Conn() }
+func (h *handedTx) Conn() *pgx.Conn {
+	h.state.doubt()
+	return h.tx.Conn()
+}
 
 // nestedTx is a savepoint inside a handed transaction. It differs in Commit and Rollback alone, which work, and concern
 // the savepoint.
@@ -119,7 +122,7 @@ func (n *nestedTx) Commit(ctx context.Context) error { return n.end(ctx, n.tx.Co
 func (n *nestedTx) Rollback(ctx context.Context) error { return n.end(ctx, n.tx.Rollback) }
 
 func (n *nestedTx) end(ctx context.Context, end func(context.Context) error) error {
-	if err := n.state.enter(""); err != nil {
+	if err := n.state.enter(); err != nil {
 		return err
 	}
 	err := end(ctx)

@@ -43,6 +43,12 @@ func (r *handedRows) Values() ([]any, error) {
 	return values, err
 }
 
+// Conn is the connection, as from [handedTx.Conn].
+func (r *handedRows) Conn() *pgx.Conn {
+	r.state.doubt()
+	return r.Rows.Conn()
+}
+
 func (r *handedRows) leave() {
 	if !r.left {
 		r.left = true
@@ -71,6 +77,12 @@ type handedBatch struct {
 	pgx.BatchResults
 	state *handover
 	left  bool
+}
+
+// Query returns rows of pgx's own, which have the connection.
+func (b *handedBatch) Query() (pgx.Rows, error) {
+	b.state.doubt()
+	return b.BatchResults.Query()
 }
 
 func (b *handedBatch) Close() error {

@@ -14,27 +14,45 @@ import (
 type handover struct {
 	conn *pgx.Conn
 
-	mu     sync.Mutex
-	busy   bool  // a statement was sent and its result is not read to the end
-	back   bool  // the handler has returned
-	misuse error // the first thing that the handler must not do
-	lost   error // the first error of a statement after which the connection was closed
+	mu       sync.Mutex
+	busy     bool  // a statement was sent and its result is not read to the end
+	back     bool  // the handler has returned
+	doubtful bool  // something was sent that is not known to leave the transaction alone
+	misuse   error // the first thing that the handler must not do
+	lost     error // the first error of a statement after which the connection was closed
 }
 
-// enter is asked before a statement is sent. sql is empty where there is no text to look at.
-func (s *handover) enter(sql string) error {
+// enter is asked before a statement is sent that has no text to look at, and leaves the transaction alone.
+func (s *handover) enter() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.begin(s.refuse(""))
+}
+
+// enterStatement is asked before a statement is sent.
+func (s *handover) enterStatement(sql string, args []any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doubtful = s.doubtful || !plain(sql, args)
 	return s.begin(s.refuse(sql))
 }
 
-// enterBatch is enter for a batch. An empty statement of it needs no look.
+// doubt is told when something is given away through which statements can be sent unseen.
+func (s *handover) doubt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doubtful = true
+}
+
+// enterBatch is asked before a batch is sent. An empty statement of it needs no look. Callbacks get rows, which have the
+// connection.
 func (s *handover) enterBatch(b *pgx.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err := s.refuse("")
 	for _, q := range b.QueuedQueries {
 		err = firstOf(err, s.refuse(q.SQL))
+		s.doubtful = s.doubtful || q.Fn != nil || !plain(q.SQL, q.Arguments)
 	}
 	return s.begin(err)
 }
@@ -121,8 +139,8 @@ func (s *handover) takeBack() {
 }
 
 // found returns what was seen. It is called after takeBack.
-func (s *handover) found() (misuse, lost error) {
+func (s *handover) found() (misuse, lost error, doubtful bool) { //nolint:revive // an error among others
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.misuse, s.lost
+	return s.misuse, s.lost, s.doubtful
 }

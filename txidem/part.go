@@ -148,7 +148,7 @@ func (p *part) inSavepoint(ctx context.Context, tx pgx.Tx, at int) (failure, err
 	if failure == nil && c.PgConn().TxStatus() == statusAborted {
 		failure = errHiddenFailure
 	}
-	misuse, lost := nested.state.found()
+	misuse, lost, _ := nested.state.found()
 	switch {
 	case failure == nil:
 		return nil, nested.Commit(ctx)

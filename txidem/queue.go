@@ -3,7 +3,6 @@ package txidem
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -64,28 +63,12 @@ func formOf(queries []*pgx.QueuedQuery, implicit bool) form {
 		if q.Fn != nil {
 			return open
 		}
-		implicit = implicit && plain(q)
+		implicit = implicit && plain(q.SQL, q.Arguments)
 	}
 	if implicit {
 		return bare
 	}
 	return block
-}
-
-// plain reports whether a query is one statement that reads or writes rows, and will be one when pgx has put it on the
-// wire.
-func plain(q *pgx.QueuedQuery) bool {
-	if len(q.Arguments) > 0 {
-		if _, rewrites := q.Arguments[0].(pgx.QueryRewriter); rewrites {
-			return false
-		}
-	}
-	switch word, _ := nextWord(q.SQL); word {
-	case "INSERT", "UPDATE", "DELETE", "MERGE", "SELECT", "WITH", "VALUES", "TABLE":
-		return !strings.Contains(q.SQL, ";")
-	default:
-		return false
-	}
 }
 
 // run is the handler for a transaction that is open already: the one in which an unknown COMMIT was found not to have

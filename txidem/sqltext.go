@@ -1,6 +1,10 @@
 package txidem
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
 
 // txControl returns the transaction control that a statement begins with, in capitals, or "". Savepoints are none:
 // SAVEPOINT, RELEASE and ROLLBACK TO stay inside the transaction. Only the beginning is looked at, which is all that the
@@ -21,6 +25,32 @@ func txControl(sql string) string {
 		}
 	}
 	return ""
+}
+
+// plain reports whether a text is one statement that reads or writes rows, and goes to the server as it is: such a statement
+// cannot end the transaction. A procedure or a DO block can end an implicit one, a name may stand for any prepared
+// statement, and what follows a semicolon is another statement.
+func plain(sql string, args []any) bool {
+	switch word, _ := nextWord(sql); word {
+	case "INSERT", "UPDATE", "DELETE", "MERGE", "SELECT", "WITH", "VALUES", "TABLE":
+		return !strings.Contains(strings.TrimRight(sql, "; \t\r\n"), ";") && !rewritten(args)
+	default:
+		return false
+	}
+}
+
+// rewritten reports whether pgx will have the text changed by code that is not its own. Options come before arguments.
+func rewritten(args []any) bool {
+	for _, arg := range args {
+		switch arg.(type) {
+		case pgx.QueryExecMode, pgx.QueryResultFormats, pgx.QueryResultFormatsByOID, pgx.NamedArgs, pgx.StrictNamedArgs:
+		case pgx.QueryRewriter:
+			return true
+		default:
+			return false
+		}
+	}
+	return false
 }
 
 // rollsBackToSavepoint reads what follows ROLLBACK: [ WORK | TRANSACTION ] TO.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
 // endLimit bounds a rollback that goes on after the caller's context has ended.
@@ -42,6 +44,9 @@ type transaction struct {
 	conn *pgxpool.Conn
 	tx   pgx.Tx
 	over bool // commit was sent: the transaction is not ours any more
+
+	// doubtful is set when the handler may have ended the transaction unseen and begun another: then COMMIT asks for it.
+	doubtful bool
 }
 
 // commit ends the transaction. Its error says that nothing is stored, unless it is a *commitUnknownError.
@@ -51,6 +56,10 @@ func (t *transaction) commit(ctx context.Context) error {
 		return err
 	}
 	t.over = true
+	if t.doubtful {
+		_, err := t.conn.Exec(ctx, sqlgen.Commit)
+		return committed(ctx, err)
+	}
 	return committed(ctx, t.tx.Commit(ctx))
 }
 

@@ -65,7 +65,7 @@ var mutants = []mutant{
 	{
 		name: "no guard on the end of the transaction",
 		edits: []edit{
-			{"txidem/claim.go", "\topts.CommitQuery = sqlgen.Commit\n", "\t_ = sqlgen.Commit\n"},
+			{"txidem/transaction.go", "\tif t.doubtful {\n", "\tif false {\n"},
 			{"txidem/transaction.go", "\tcase conn.TxStatus() == statusAborted:\n", "\tcase false:\n"},
 			{"txidem/transaction.go", "\tcase conn.TxStatus() == statusIdle:\n", "\tcase false:\n"},
 		},
