@@ -10,7 +10,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/txidem/txidem-go/internal/sqlgen"
 )
@@ -40,56 +39,6 @@ func (d *delivery) express(ctx context.Context) ending {
 		return d.finish(ctx, &s)
 	}
 	return d.arrived(ctx, &s)
-}
-
-// shipment is a pipeline that has been sent.
-type shipment struct {
-	t    transaction
-	b    *pgx.Batch
-	br   pgx.BatchResults
-	form form
-}
-
-// send puts everything on the wire.
-func (d *delivery) send(ctx context.Context, conn *pgxpool.Conn) shipment {
-	q := &d.queue
-	b := newBatch()
-	if q.form != bare {
-		b.BeginTx(d.g.cfg.TxOptions)
-	}
-	if d.message.hasID {
-		b.Queue(d.g.sql.Pipeline, d.message.id, d.g.consumer, d.g.wait, d.g.idle)
-	} else {
-		b.Queue(d.g.sql.Mark, d.g.idle)
-	}
-	b.QueuedQueries = append(b.QueuedQueries, q.queries...)
-	if q.form == block {
-		b.Queue(sqlgen.Guard)
-		b.Queue("commit")
-	}
-	br := conn.SendBatch(ctx, b)
-	// In the bare form there is no transaction to end: one statement's failure, or the Sync, has ended it.
-	return shipment{b: b, br: br, form: q.form, t: transaction{conn: conn, tx: br.Tx(), over: q.form == bare}}
-}
-
-// claim reads the results up to that of the claim.
-func (s *shipment) claim() error {
-	if s.form != bare {
-		if _, err := s.br.Exec(); err != nil {
-			return err
-		}
-	}
-	_, err := s.br.Exec()
-	return err
-}
-
-// close reads what is left. The statements of a failed claim are in order: pgx would drop all of them from its cache,
-// those of the batch at the time of Close, and prepare them anew on the next delivery.
-func (s *shipment) close(keepStatements bool) error {
-	if keepStatements {
-		s.b.QueuedQueries = nil
-	}
-	return s.br.Close()
 }
 
 // claimFailed judges an error that came before the handler's statements had a result.
@@ -152,32 +101,6 @@ func (d *delivery) lookInto(ctx context.Context, t *transaction) ending {
 	return d.notOpened(ctx, err, t.conn.Conn().IsClosed())
 }
 
-// rollbackAndLook ends a failed transaction and looks at the record in one round trip. It goes past pgx: a statement
-// that pgx has not prepared yet cannot be prepared before the rollback.
-func (g *Guard) rollbackAndLook(ctx context.Context, t *transaction, id string) (record, error) {
-	t.over = true
-	conn := t.conn.Conn()
-	b := &pgconn.Batch{}
-	if conn.PgConn().TxStatus() != statusIdle {
-		b.ExecParams("rollback", nil, nil, nil, nil)
-	}
-	b.ExecParams(g.sql.Look, [][]byte{[]byte(id), []byte(g.cfg.Consumer)}, nil, nil, nil)
-	results := conn.PgConn().ExecBatch(ctx, b)
-	found := noRecord
-	var err error
-	for results.NextResult() {
-		rows := pgx.RowsFromResultReader(conn.TypeMap(), results.ResultReader())
-		for rows.Next() {
-			found, err = scanRecord(rows)
-		}
-		err = firstOf(err, rows.Err())
-	}
-	if err := firstOf(err, results.Close()); err != nil {
-		return noRecord, g.explain(ctx, lookingAtRecord, err)
-	}
-	return found, nil
-}
-
 // arrived reads the results of the handler's statements and of COMMIT.
 func (d *delivery) arrived(ctx context.Context, s *shipment) ending {
 	for i := range d.queue.queries {
@@ -198,15 +121,6 @@ func (d *delivery) arrived(ctx context.Context, s *shipment) ending {
 // last reports whether the result of a statement may be that of the commit too: the simple protocol commits an implicit
 // transaction before it answers to the last statement.
 func (d *delivery) last(i int) bool { return d.queue.form == bare && i == len(d.queue.queries)-1 }
-
-// committed reads the results from the guard on. Nothing less than an idle connection with every result read is a commit.
-func (s *shipment) committed(ctx context.Context) error {
-	err := s.br.Close()
-	if status := s.t.conn.Conn().PgConn().TxStatus(); err == nil && status != statusIdle {
-		err = fmt.Errorf("txidem: the transaction status is %q after COMMIT", status)
-	}
-	return committed(ctx, err)
-}
 
 // finish runs the callbacks and sends COMMIT.
 func (d *delivery) finish(ctx context.Context, s *shipment) ending {

@@ -1,0 +1,147 @@
+package txidem
+
+import (
+	"context"
+	"errors"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// record is what was found under the key of a message.
+type record int
+
+const (
+	noRecord  record = iota
+	processed        // some transaction processed the message and committed
+	leased           // somebody holds the message and has not processed it
+	ours             // the running transaction wrote it
+)
+
+// scanner is the one method that a row of pgx and one of database/sql share.
+type scanner interface{ Scan(dest ...any) error }
+
+// scanRecord reads the row of the statement Look.
+func scanRecord(row scanner) (record, error) {
+	var done, own bool
+	err := row.Scan(&done, &own)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return noRecord, nil
+	case err != nil:
+		return noRecord, err
+	default:
+		return recordOf(done, own), nil
+	}
+}
+
+// recordOf reads the two columns of a row that is there.
+func recordOf(done, own bool) record {
+	switch {
+	case own:
+		return ours
+	case !done:
+		return leased
+	default:
+		return processed
+	}
+}
+
+// past is what the earlier attempts of a delivery can have left behind.
+type past int
+
+const (
+	nothing    past = iota // the handler did not run
+	ran                    // it ran, and COMMIT was not sent or was refused
+	committing             // COMMIT was sent and its outcome is unknown
+)
+
+// errOvertaken: a record appeared between two attempts of one delivery, and no COMMIT of ours can have made it. A copy of
+// the message may have been processed meanwhile, or the handler has committed half its work by a hidden COMMIT. What an
+// attempt may have left is not acked as a duplicate; the redelivery is one in both cases.
+var errOvertaken = errors.New("txidem: the message was recorded as processed while its handler was to run again, by a copy of it " +
+	"or by a COMMIT of the handler's own: have it redelivered")
+
+// verdict turns what a claim without a row has found into its result. Whether a claimed-before message is a duplicate is
+// decided here and nowhere else.
+func (g *Guard) verdict(found record, id string, before past) (Outcome, error) {
+	switch {
+	case found == leased:
+		return 0, &InFlightError{ID: id, Consumer: g.cfg.Consumer, Cause: "it is leased"}
+	case found == ours:
+		return 0, g.keyed(ErrAlreadyClaimed, id)
+	case found == noRecord:
+		return 0, g.keyed(ErrNoRecord, id)
+	case before == committing:
+		return Processed, nil
+	case before == ran:
+		return 0, g.keyed(errOvertaken, id)
+	default:
+		return Duplicate, nil
+	}
+}
+
+// lookingAtRecord says in an error what was being done.
+const lookingAtRecord = "look at the record"
+
+// lookAndRollback finds out why a claim inserted nothing and ends the transaction, in one round trip.
+func (g *Guard) lookAndRollback(ctx context.Context, t *transaction, id string) (record, error) {
+	b := newBatch()
+	b.Queue(g.sql.Look, id, g.consumer)
+	b.Queue("rollback")
+	br := t.conn.SendBatch(ctx, b)
+	found, err := scanRecord(br.QueryRow())
+	if err := firstOf(err, br.Close()); err != nil {
+		t.rollback(ctx)
+		return noRecord, g.explain(ctx, lookingAtRecord, err)
+	}
+	return found, nil
+}
+
+// lookMany looks at the records of several messages, and ends the transaction in the same round trip when over is set.
+func (g *Guard) lookMany(ctx context.Context, t *transaction, ids []string, over bool) (map[string]record, error) {
+	b := newBatch()
+	found := make(map[string]record, len(ids))
+	b.Queue(g.sql.LookMany, ids, g.consumer).Query(func(rows pgx.Rows) error {
+		var id string
+		var done, own bool
+		_, err := pgx.ForEachRow(rows, []any{&id, &done, &own}, func() error {
+			found[id] = recordOf(done, own)
+			return nil
+		})
+		return err
+	})
+	if over {
+		b.Queue("rollback")
+	}
+	if err := t.conn.SendBatch(ctx, b).Close(); err != nil {
+		return nil, g.explain(ctx, lookingAtRecord, err)
+	}
+	return found, nil
+}
+
+// rollbackAndLook ends a failed transaction and looks at the record in one round trip. It goes past pgx: a statement
+// that pgx has not prepared yet cannot be prepared before the rollback.
+func (g *Guard) rollbackAndLook(ctx context.Context, t *transaction, id string) (record, error) {
+	t.over = true
+	conn := t.conn.Conn()
+	b := &pgconn.Batch{}
+	if conn.PgConn().TxStatus() != statusIdle {
+		b.ExecParams("rollback", nil, nil, nil, nil)
+	}
+	b.ExecParams(g.sql.Look, [][]byte{[]byte(id), []byte(g.cfg.Consumer)}, nil, nil, nil)
+	results := conn.PgConn().ExecBatch(ctx, b)
+	found := noRecord
+	var err error
+	for results.NextResult() {
+		rows := pgx.RowsFromResultReader(conn.TypeMap(), results.ResultReader())
+		for rows.Next() {
+			found, err = scanRecord(rows)
+		}
+		err = firstOf(err, rows.Err())
+	}
+	if err := firstOf(err, results.Close()); err != nil {
+		return noRecord, g.explain(ctx, lookingAtRecord, err)
+	}
+	return found, nil
+}
