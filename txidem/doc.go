@@ -17,9 +17,11 @@
 // idempotency key. Delivery itself stays at-least-once. It needs a server that keeps what it acknowledges: fsync on,
 // synchronous_commit not off, a logged table; [Guard.Check] looks.
 //
-// [Guard.Process] is the core, and everything else a thin layer over it. [Wrap] makes a broker's handler. [Guard.ClaimTx]
-// and [Guard.ClaimSQL] claim in a transaction that the caller owns. [WrapSeen] serves handlers that use no transaction, with
-// a narrower promise: it remembers a message after its handler succeeded, in the same table or in any other [Store].
+// [Guard.Process] is the core, and [Wrap] makes a broker's handler of it. [Guard.Pipeline] and [WrapPipeline] do the same in
+// one round trip for handlers that know their statements in advance, and [WrapBatch] in one transaction for many messages.
+// [Guard.ClaimTx] and [Guard.ClaimSQL] claim in a transaction that the caller owns. [WrapSeen] serves handlers that use no
+// transaction, with a narrower promise: it remembers a message after its handler succeeded, in the same table or in any
+// other [Store].
 //
 // Package migrations creates the table, package envelope reads the canonical wire envelope.
 package txidem

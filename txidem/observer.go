@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Observer is told of every delivery that went through [Guard.Process], [Wrap] or [WrapSeen], once, after its connection
-// has been released. It is called by the goroutine of the delivery, for many deliveries at once, and delays the ack while
+// Observer is told of every delivery that went through [Guard.Process], [Guard.Pipeline], [Wrap], [WrapPipeline],
+// [WrapBatch] or [WrapSeen], once, after its connection has been released. It is called by the goroutine of the delivery, for many deliveries at once, and delays the ack while
 // it runs. A panic in it is dropped: it changes no outcome. What [Guard.ClaimTx] joins is decided by the owner of the
 // transaction and not observed.
 type Observer func(ctx context.Context, d Delivery)
@@ -28,10 +28,13 @@ type Delivery struct {
 	// was acked; another copy of the message would run the handler again.
 	RememberErr error
 
-	Attempts int           // how often the handler was called
-	Claim    time.Duration // from the start until the handler could run: pool, BEGIN, claim; or the look into the seen-set
-	Handler  time.Duration // in the handler, over all attempts
-	Total    time.Duration // from the start until the connection was released
+	Attempts int // how often the handler was called; in a batch, with this message
+
+	// Claim is the time from the start until the handler could run: pool, BEGIN, claim; or the look into the seen-set. In a
+	// pipeline it is the time until the server had answered to everything. Handler is the time in the handler, over all
+	// attempts, and Total that from the start until the connection was released. A batch has one time for all its
+	// messages.
+	Claim, Handler, Total time.Duration
 }
 
 // SlogObserver logs every delivery to l: duplicates and processed messages at debug level, unguarded ones and ids that

@@ -12,7 +12,7 @@ import (
 
 // The promises that the faults are held against: the two groups of the report's rows.
 const (
-	transactional = "effect in the transaction (Process, Wrap, ClaimTx)"
+	transactional = "effect in the transaction (Process, Wrap, Pipeline, WrapBatch, ClaimTx)"
 	seenSet       = "effect outside it (WrapSeen), promised at least once"
 )
 
