@@ -122,6 +122,7 @@ func TestXHiddenCommitAndCut(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	pool := w.db.Pool(t, execMode(pgx.QueryExecModeSimpleProtocol), func(c *pgxpool.Config) {
 		c.ConnConfig.Host, c.ConnConfig.Port, c.ConnConfig.Fallbacks = "127.0.0.1", uint16(proxy.Addr().Port), nil
+		c.ConnConfig.TLSConfig = nil
 	})
 	g := newGuard(t, pool, &txidem.Config{Consumer: consumer})
 	for name, cb := range map[string]bool{"block": false, "open": true} {

@@ -1,9 +1,11 @@
 package txidem
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 )
 
@@ -75,4 +77,37 @@ func FuzzTxControl(f *testing.F) {
 			require.Contains(t, strings.ToUpper(sql), strings.Fields(word)[0])
 		}
 	})
+}
+
+type rewriter struct{}
+
+func (rewriter) RewriteQuery(context.Context, *pgx.Conn, string, []any) (string, []any, error) {
+	return "commit", nil, nil
+}
+
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	for sql, want := range map[string]bool{
+		"insert into t values (1)":             true,
+		" /* sqlc */ -- x\n UPDATE t SET a = 1": true,
+		"select 1 ; \n":                        true,
+		"WITH a AS (SELECT 1) SELECT 1":        true,
+		"select 1; commit":                     false,
+		"select ';'":                           false, // not worth a parser: COMMIT asks
+		"call p()":                             false,
+		"do $$begin commit; end$$":             false,
+		"prepared_name":                        false,
+		"set local x = 'y'":                    false,
+		"savepoint a":                          false,
+		"(select 1)":                           false,
+		"copy t from stdin":                    false,
+		"":                                     false,
+	} {
+		require.Equal(t, want, plain(sql, nil), "%q", sql)
+	}
+	const sql = "select 1"
+	require.True(t, plain(sql, []any{pgx.QueryExecModeExec, pgx.NamedArgs{"a": 1}}))
+	require.True(t, plain(sql, []any{1, rewriter{}}), "an argument, not an option")
+	require.False(t, plain(sql, []any{rewriter{}}))
+	require.False(t, plain(sql, []any{pgx.QueryResultFormats{1}, rewriter{}}))
 }
