@@ -50,13 +50,12 @@ func (w *world) deliverBatch(h func(context.Context, pgx.Tx, []string) error, ms
 	require.Len(w.t, results, len(msgs))
 	for i, r := range results {
 		require.Equal(w.t, msgs[i], r.ID)
-		switch {
-		case r.Err == nil:
-			all = append(all, r.Outcome.String())
-		default:
+		if r.Err != nil {
 			require.Zero(w.t, r.Outcome)
 			all = append(all, r.Err.Error())
+			continue
 		}
+		all = append(all, r.Outcome.String())
 	}
 	return all
 }

@@ -51,15 +51,15 @@ func TestPipelineForms(t *testing.T) {
 			b.Queue(`ROLLBACK TO a`)
 			return w.queueOne(ctx, b)
 		},
-		"callback": func(ctx context.Context, b *pgx.Batch) error {
+		"callback": func(_ context.Context, b *pgx.Batch) error {
 			b.Queue(`INSERT INTO biz (v) VALUES ($1) RETURNING v`, "ok").QueryRow(func(row pgx.Row) error { return row.Scan(&v) })
 			return nil
 		},
-		"named arguments": func(ctx context.Context, b *pgx.Batch) error {
+		"named arguments": func(_ context.Context, b *pgx.Batch) error {
 			b.Queue(`INSERT INTO biz (v) VALUES (@v)`, pgx.NamedArgs{"v": "ok"})
 			return nil
 		},
-		"semicolon": func(ctx context.Context, b *pgx.Batch) error {
+		"semicolon": func(_ context.Context, b *pgx.Batch) error {
 			b.Queue(`INSERT INTO biz (v) VALUES ('ok');`)
 			return nil
 		},
