@@ -25,7 +25,7 @@ type plan struct {
 func fullPlan() plan {
 	return plan{
 		places: allPlaces(), workers: []int{1, 4, 16},
-		cell: 26 * time.Second, slice: 200 * time.Millisecond,
+		cell: 24 * time.Second, slice: 200 * time.Millisecond,
 		costs: 200, pings: 200,
 		duplicates: []float64{0.1, 1}, hotCopies: 200, hotRounds: 10, hotTurn: 500 * time.Millisecond,
 		tables: []int{0}, claims: 1000, afterChkpnt: 200,
