@@ -45,7 +45,7 @@ func (t *claimTable) fresh() (string, error) {
 }
 
 // fillStep is how many records a transaction of the filling inserts, in the order of their ids: random ones would touch a
-// page of the index for each record and write it to the WAL anew after each checkpoint, ten times as much as this way.
+// page of the index for each record and, in a large table, write most of these pages to the WAL as images.
 const fillStep = 1_000_000
 
 // The ids of filled tables. Those of version 7 count milliseconds up to now, so that new ones come after them.

@@ -6,8 +6,9 @@ import (
 	"math/rand/v2"
 )
 
-// Cost is what a delivery costs whatever the machine: medians over single deliveries on a warm connection, so that page
-// splits and other sessions' WAL are left out. The WAL is that of effect, record and commit together, for each message.
+// Cost is what a delivery costs whatever the machine: medians over single deliveries on a warm connection, so that what
+// happens now and then is left out, such as other sessions' WAL, or a page split in a delivery of one message. The
+// WAL is that of effect, record and commit together, for each message.
 type Cost struct {
 	Contender           string  `json:"contender"`
 	RoundTrips          float64 `json:"round_trips"`

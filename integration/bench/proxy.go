@@ -12,8 +12,8 @@ import (
 // the throughput: bytes wait in a queue, not their reader.
 //
 // The delay is the same for all bytes, so one queue in order of arrival is in order of departure too, and one goroutine
-// with one alarm serves all connections. toxiproxy was looked at: its latency is in whole milliseconds for a direction and
-// waited for with Go's timers, which add another one.
+// with one alarm serves all connections. toxiproxy was looked at: its latency is in whole milliseconds for a direction,
+// waited for with Go's timers, which add up to another one, and for one packet after the other.
 type proxy struct {
 	dial     func(ctx context.Context) (net.Conn, error)
 	delay    time.Duration // for each direction
