@@ -188,19 +188,22 @@ func TestPipelineOfUnusualStatements(t *testing.T) {
 		w.exec(`CREATE PROCEDURE committing() LANGUAGE plpgsql AS 'BEGIN INSERT INTO biz (v) VALUES (''x''); COMMIT; END'`)
 		done := 0
 		for sql, state := range map[string]string{
-			`VACUUM biz`:                                    "25001",
-			`CREATE INDEX CONCURRENTLY i ON biz(v)`:         "25001",
-			`DISCARD ALL`:                                   "25001",
-			`CALL committing()`:                             "2D000",
-			`DO $$BEGIN COMMIT; END$$`:                      "2D000",
-			`SET LOCAL lock_timeout = '1s'`:                 "",
-			`LISTEN x`:                                      "",
-			`NOTIFY x`:                                      "",
+			`VACUUM biz`:  "25001",
+			`DISCARD ALL`: "25001",
+			`LISTEN x`:    "",
+			`NOTIFY x`:    "",
+			`(SELECT 1)`:  "",
+
+			`CREATE INDEX CONCURRENTLY i ON biz(v)`: "25001",
+
+			`CALL committing()`:             "2D000",
+			`DO $$BEGIN COMMIT; END$$`:      "2D000",
+			`SET LOCAL lock_timeout = '1s'`: "",
+			`COPY biz TO STDOUT`:            "",
+			`EXPLAIN ANALYZE SELECT 1`:      "",
+			`DECLARE c CURSOR FOR SELECT 1`: "",
+
 			`LOCK TABLE biz IN SHARE ROW EXCLUSIVE MODE`:    "",
-			`COPY biz TO STDOUT`:                            "",
-			`(SELECT 1)`:                                    "",
-			`EXPLAIN ANALYZE SELECT 1`:                      "",
-			`DECLARE c CURSOR FOR SELECT 1`:                 "",
 			`CREATE TEMP TABLE made (n int) ON COMMIT DROP`: "",
 		} {
 			for _, first := range []bool{true, false} {
