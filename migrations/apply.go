@@ -37,17 +37,8 @@ func (r Report) String() string {
 // An error leaves the schema as it was and no lock behind, unless the connection broke during COMMIT: then call Apply again.
 // Apply honours ctx while it waits.
 func Apply(ctx context.Context, db DB, cfg *Config) (Report, error) {
-	c, err := cfg.resolve()
-	if err != nil {
-		return Report{}, err
-	}
-	steps, err := c.render()
-	if err != nil {
-		return Report{}, err
-	}
-	newest := steps[len(steps)-1].Version
-	current, err := c.readVersion(ctx, db)
-	if err != nil || current >= newest {
+	c, steps, current, err := cfg.look(ctx, db)
+	if err != nil || current >= len(steps) {
 		return Report{From: current, To: current}, err
 	}
 	return c.locked(ctx, db, func(tx pgx.Tx, current int) (Report, error) {
@@ -73,15 +64,7 @@ func (c Config) up(ctx context.Context, tx pgx.Tx, current int, steps []Migratio
 // Down takes back the newest applied step, in one transaction. Taking back the first step drops the records of every
 // processed message: each message delivered again after that runs again. With nothing applied it does nothing.
 func Down(ctx context.Context, db DB, cfg *Config) (Report, error) {
-	c, err := cfg.resolve()
-	if err != nil {
-		return Report{}, err
-	}
-	steps, err := c.render()
-	if err != nil {
-		return Report{}, err
-	}
-	current, err := c.readVersion(ctx, db)
+	c, steps, current, err := cfg.look(ctx, db)
 	if err != nil || current == 0 {
 		return Report{From: current, To: current}, err
 	}

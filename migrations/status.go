@@ -26,15 +26,7 @@ func (s State) String() string {
 
 // Status says which version the schema has and which steps are missing. It only reads and takes no lock.
 func Status(ctx context.Context, db DB, cfg *Config) (State, error) {
-	c, err := cfg.resolve()
-	if err != nil {
-		return State{}, err
-	}
-	steps, err := c.render()
-	if err != nil {
-		return State{}, err
-	}
-	current, err := c.readVersion(ctx, db)
+	_, steps, current, err := cfg.look(ctx, db)
 	if err != nil {
 		return State{}, err
 	}
@@ -43,4 +35,16 @@ func Status(ctx context.Context, db DB, cfg *Config) (State, error) {
 		state.Pending = steps[current:]
 	}
 	return state, nil
+}
+
+// look fills in the configuration, and returns it with the steps that this build knows and the version of the schema.
+func (c *Config) look(ctx context.Context, db DB) (r Config, steps []Migration, current int, err error) {
+	if r, err = c.resolve(); err != nil {
+		return r, nil, 0, err
+	}
+	if steps, err = r.render(); err != nil {
+		return r, nil, 0, err
+	}
+	current, err = r.readVersion(ctx, db)
+	return r, steps, current, err
 }

@@ -65,13 +65,9 @@ func (f *field) run(ctx context.Context, p plan) error {
 			return err
 		}
 	}
-	slice := p.slice
-	if f.workers == 1 {
-		slice = 0 // one delivery
-	}
 	start := time.Now()
 	for n := 0; time.Since(start) < p.cell; n++ {
-		if err := f.round(ctx, n, f.contenders, slice, f.measured); err != nil {
+		if err := f.round(ctx, n, f.contenders, p.slice, f.measured); err != nil {
 			return err
 		}
 	}

@@ -7,8 +7,9 @@
 // What is fair about it:
 //
 //   - All contenders run in the same process against the same server. In each round every contender has one turn, in a new
-//     random order; a drift of the machine hits all of them alike. With one worker a turn is one delivery, with several it
-//     is a short slice of time.
+//     random order; a drift of the machine hits all of them alike. A turn is a short slice of time, since a worker does the
+//     same thing again and again: a contender whose delivery comes after those of ten others would have the processors'
+//     caches against it.
 //   - All contenders share one record table, one business table and one pool, so that none works on smaller tables,
 //     warmer pages or better prepared connections. The ids are random and new, and turns never overlap, so contenders do
 //     not meet each other's records. The tables are emptied before each cell.

@@ -7,7 +7,7 @@ type plan struct {
 	places  []place
 	workers []int
 	cell    time.Duration // for each place and number of workers, and for each share of duplicates
-	slice   time.Duration // the turn of a contender when there are several workers
+	slice   time.Duration // the turn of a contender
 	costs   int           // deliveries of each contender whose round trips and WAL bytes are counted
 	pings   int           // round trips that show what a proxy really adds
 
@@ -25,7 +25,7 @@ type plan struct {
 func fullPlan() plan {
 	return plan{
 		places: allPlaces(), workers: []int{1, 4, 16},
-		cell: 24 * time.Second, slice: 200 * time.Millisecond,
+		cell: 24 * time.Second, slice: 100 * time.Millisecond,
 		costs: 200, pings: 200,
 		duplicates: []float64{0.1, 1}, hotCopies: 200, hotRounds: 10, hotTurn: 500 * time.Millisecond,
 		tables: []int{0}, claims: 1000, afterChkpnt: 200,
