@@ -88,20 +88,20 @@ func (rewriter) RewriteQuery(context.Context, *pgx.Conn, string, []any) (string,
 func TestPlain(t *testing.T) {
 	t.Parallel()
 	for sql, want := range map[string]bool{
-		"insert into t values (1)":             true,
+		"insert into t values (1)":              true,
 		" /* sqlc */ -- x\n UPDATE t SET a = 1": true,
-		"select 1 ; \n":                        true,
-		"WITH a AS (SELECT 1) SELECT 1":        true,
-		"select 1; commit":                     false,
-		"select ';'":                           false, // not worth a parser: COMMIT asks
-		"call p()":                             false,
-		"do $$begin commit; end$$":             false,
-		"prepared_name":                        false,
-		"set local x = 'y'":                    false,
-		"savepoint a":                          false,
-		"(select 1)":                           false,
-		"copy t from stdin":                    false,
-		"":                                     false,
+		"select 1 ; \n":                         true,
+		"WITH a AS (SELECT 1) SELECT 1":         true,
+		"select 1; commit":                      false,
+		"select ';'":                            false, // not worth a parser: COMMIT asks
+		"call p()":                              false,
+		"do $$begin commit; end$$":              false,
+		"prepared_name":                         false,
+		"set local x = 'y'":                     false,
+		"savepoint a":                           false,
+		"(select 1)":                            false,
+		"copy t from stdin":                     false,
+		"":                                      false,
 	} {
 		require.Equal(t, want, plain(sql, nil), "%q", sql)
 	}
