@@ -283,3 +283,71 @@ func TestBatchAndPipelineWithAPanickingObserver(t *testing.T) {
 	w.requirePipeline(txidem.Processed, "c", w.queueOne)
 	w.requireEffects(3)
 }
+
+// The end of the context is nobody's failure: a message that is not processed because of it must not get the error of
+// another, which its consumer may take for permanent.
+func TestBatchWhoseContextEndsWhenOneMessageFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	h := w.withBad(func(context.Context, pgx.Tx) error { cancel(); return errPoison })
+	for _, r := range txidem.WrapBatch(w.guard, itself, h)(ctx, []string{"a", "bad", "c"}) {
+		if r.ID != "bad" {
+			require.NotErrorIs(t, r.Err, errPoison, r.ID)
+			require.ErrorIs(t, r.Err, context.Canceled, r.ID)
+		}
+	}
+}
+
+// Whatever one message does to its transaction each time, the others are processed.
+func TestBatchWithOneMessageThatSpoilsItsTransaction(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(ctx context.Context, tx pgx.Tx) error{
+		"rows open with an error": func(ctx context.Context, tx pgx.Tx) error {
+			_, _ = tx.Query(ctx, `SELECT 1`)
+			return errPoison
+		},
+		"rows open": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Query(ctx, `SELECT 1`)
+			return err
+		},
+		"Commit":   func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) },
+		"conflict": func(ctx context.Context, tx pgx.Tx) error { return raise(ctx, tx, "40001") },
+		"session ended": func(ctx context.Context, tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `SELECT pg_terminate_backend(pg_backend_pid())`)
+			return err
+		},
+	} {
+		for parting, opts := range partings {
+			t.Run(name+"/"+parting, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				msgs := []string{"a", "b", "bad", "", "c"}
+				w.requireOnlyBadFailed(msgs, w.deliverBatch(w.withBad(fail), msgs, opts...))
+			})
+		}
+	}
+}
+
+// Without a message that can be stored no connection is asked for.
+func TestBatchOfIDsThatCannotBeStoredAsksForNoConnection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, conns(1))
+	c, err := w.pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer c.Release()
+	results := txidem.WrapBatch(w.guard, itself, w.insertAll)(t.Context(), []string{"\x00"})
+	require.ErrorIs(t, results[0].Err, txidem.ErrInvalidID)
+}
+
+// The time of a claim grows with the batch, and is not taken for a wait.
+func TestLargeBatchWithAShortWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inFlightWait(time.Millisecond), func(c *txidem.Config) { c.Observer = nil })
+	msgs := make([]string, 200_000)
+	for i := range msgs {
+		msgs[i] = fmt.Sprintf("message-%06d", i)
+	}
+	results := txidem.WrapBatch(w.guard, itself, func(context.Context, pgx.Tx, []string) error { return nil })(t.Context(), msgs)
+	require.NoError(t, results[0].Err)
+}

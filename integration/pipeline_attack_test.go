@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/txidem/txidem-go/integration/pgbouncer"
+	"github.com/txidem/txidem-go/integration/pgproxy"
 	"github.com/txidem/txidem-go/integration/testdb"
 	"github.com/txidem/txidem-go/txidem"
 )
@@ -355,4 +357,88 @@ func TestPipelineFormsThroughPgBouncer(t *testing.T) {
 		}
 		w.requireEffects(len(forms))
 	}
+}
+
+// A statement that is queued when the pipeline is on its way would be lost.
+func TestPipelineWithAStatementQueuedInACallback(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := w.guard.Pipeline(t.Context(), "m", func(_ context.Context, b *pgx.Batch) error {
+		b.Queue(`SELECT 1`).QueryRow(func(row pgx.Row) error {
+			b.Queue(`INSERT INTO biz (v) VALUES ('late')`)
+			return row.Scan(new(int))
+		})
+		return nil
+	})
+	require.ErrorContains(t, err, "queued when the pipeline had been sent")
+	w.requireEffects(0)
+}
+
+// A hidden COMMIT and a lost answer: the record is there, but it does not show that all of the statements ran.
+func TestPipelineWithAHiddenCommitAndALostAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.pool.Config().ConnConfig
+	proxy, err := pgproxy.Start(pgconn.NetworkAddress(c.Host, c.Port))
+	require.NoError(t, err)
+	t.Cleanup(proxy.Close)
+	pool := w.db.Pool(t, execMode(pgx.QueryExecModeSimpleProtocol), func(c *pgxpool.Config) {
+		c.ConnConfig.Host, c.ConnConfig.Port = "127.0.0.1", uint16(proxy.Addr().Port)
+		c.ConnConfig.Fallbacks, c.ConnConfig.TLSConfig = nil, nil
+	})
+	g := newGuard(t, pool, &txidem.Config{Consumer: consumer})
+	require.NoError(t, pool.Ping(t.Context()))
+	var once sync.Once
+	proxy.Observe(func(m pgproxy.Message) (v pgproxy.Verdict) {
+		if m.Direction == pgproxy.ToClient {
+			once.Do(func() { v = pgproxy.Drop })
+		}
+		return v
+	})
+	outcome, err := g.Pipeline(t.Context(), "m", func(_ context.Context, b *pgx.Batch) error {
+		b.Queue(`INSERT INTO biz (v) VALUES ('first'); COMMIT`)
+		b.Queue(`INSERT INTO biz (v) VALUES ('second')`)
+		return nil
+	})
+	proxy.Observe(nil)
+	require.Error(t, err)
+	require.Zero(t, outcome)
+}
+
+// A text without a statement has no result in the simple protocol: it is left out, or refused when it has a callback.
+func TestPipelineWithBlankStatements(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, execMode(pgx.QueryExecModeSimpleProtocol))
+	var n int
+	blanks := func(_ context.Context, b *pgx.Batch) error {
+		b.Queue(`-- nothing`)
+		b.Queue(`INSERT INTO biz (v) VALUES ('x') RETURNING 1`).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+		for range 3 {
+			b.Queue(` ; /* nothing */`)
+		}
+		return nil
+	}
+	w.requirePipeline(txidem.Unguarded, "", blanks)
+	w.requirePipeline(txidem.Processed, "m", blanks)
+	require.Equal(t, 1, n)
+	require.Equal(t, 2, w.count(`SELECT count(*) FROM biz`))
+	_, err := w.guard.Pipeline(t.Context(), "n", func(_ context.Context, b *pgx.Batch) error {
+		b.Queue(`-- nothing`).Exec(func(pgconn.CommandTag) error { return nil })
+		return nil
+	})
+	require.ErrorContains(t, err, "without a statement")
+}
+
+// An argument that the server cannot take is the handler's error, and not one of a server that is away.
+func TestPipelineWithANulInTheSimpleProtocol(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, execMode(pgx.QueryExecModeSimpleProtocol), func(c *txidem.Config) { c.Retry.MaxTime = time.Hour })
+	ctx, cancel := context.WithTimeout(t.Context(), stateLimit)
+	defer cancel()
+	_, err := w.guard.Pipeline(ctx, "m", func(_ context.Context, b *pgx.Batch) error {
+		b.Queue(`INSERT INTO biz (v) VALUES ($1)`, "a\x00")
+		return nil
+	})
+	require.Error(t, err)
+	require.NoError(t, ctx.Err(), "it was tried again and again")
 }

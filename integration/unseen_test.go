@@ -14,10 +14,10 @@ import (
 // ended is a name that the pool has given to a prepared statement which ends the transaction.
 const ended = "finish the work"
 
-func endsByName(sql string) func(*pgxpool.Config) {
+func named(name, sql string) func(*pgxpool.Config) {
 	return func(c *pgxpool.Config) {
 		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-			_, err := conn.Prepare(ctx, ended, sql)
+			_, err := conn.Prepare(ctx, name, sql)
 			return err
 		}
 	}
@@ -71,6 +71,13 @@ func TestEveryUnseenWayMakesCommitAsk(t *testing.T) {
 			}
 			return through(ctx, c)
 		},
+		"a RowScanner": func(ctx context.Context, tx pgx.Tx) error {
+			k := &connKeeper{}
+			if err := tx.QueryRow(ctx, "select 1").Scan(k); err != nil {
+				return err
+			}
+			return through(ctx, k.conn)
+		},
 		"a string": careless("select 1; " + sql),
 		"a savepoint's string": func(ctx context.Context, tx pgx.Tx) error {
 			nested, err := tx.Begin(ctx)
@@ -101,7 +108,7 @@ func TestEveryUnseenWayMakesCommitAsk(t *testing.T) {
 func TestPreparedStatementThatEndsTheTransaction(t *testing.T) {
 	t.Parallel()
 	for _, sql := range []string{"commit", "rollback"} {
-		w := newWorld(t, endsByName(sql))
+		w := newWorld(t, named(ended, sql))
 		_, err := w.guard.Process(t.Context(), "m", func(ctx context.Context, tx pgx.Tx) error {
 			require.NoError(t, w.ok(ctx, tx))
 			return careless(ended)(ctx, tx)
@@ -116,4 +123,28 @@ func TestPreparedStatementThatEndsTheTransaction(t *testing.T) {
 		require.ErrorIs(t, err, txidem.ErrTxControl, sql)
 		w.requireAsManyRecordsAsEffects()
 	}
+}
+
+// What the library itself sends is never taken for a prepared statement, whatever somebody has called one.
+func TestPreparedStatementsWithTheNamesOfControl(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"begin", "commit", "rollback"} {
+		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeCacheStatement, pgx.QueryExecModeExec} {
+			w := newWorld(t, execMode(mode), named(name, "SELECT 1"))
+			w.requireOutcome(txidem.Processed, "m", w.ok)
+			w.requireOutcome(txidem.Duplicate, "m", w.ok)
+			w.requirePipeline(txidem.Processed, "n", w.queueOne)
+			w.requirePipeline(txidem.Duplicate, "n", w.queueOne)
+			require.Equal(t, []string{"duplicate", "processed"}, w.deliverBatch(w.insertAll, []string{"n", "o"}))
+			w.requireEffects(3)
+		}
+	}
+}
+
+// connKeeper keeps the connection that a RowScanner can get from the rows.
+type connKeeper struct{ conn *pgx.Conn }
+
+func (k *connKeeper) ScanRow(rows pgx.Rows) error {
+	k.conn = rows.Conn()
+	return nil
 }

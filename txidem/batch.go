@@ -30,6 +30,9 @@ type Result struct {
 // waiting, and those in flight get ErrInFlight. A failure that no message is to blame for, such as a server that is away
 // or an ended ctx, is the result of all messages that are not processed yet.
 //
+// A hidden COMMIT of h records all messages that were claimed with the one at work. They get ErrTxControl, as in Process,
+// and are Duplicates when they are delivered again.
+//
 // With a broker that acks messages one by one, ack those without an error. With one that acks up to an offset (Kafka),
 // commit the offset up to the first message with an error, and no further: those behind it that were processed are
 // Duplicates when they are delivered again.

@@ -3,6 +3,7 @@ package txidem
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -33,7 +34,9 @@ func (g *Guard) batch(ctx context.Context, ids []string, o options, fn batchHand
 	}
 	defer b.tell(ctx, o.observer, time.Now())
 	originals, copies := b.sort(ids)
-	_ = b.work(ctx, originals, false) // is in the results
+	if len(originals) > 0 {
+		_ = b.work(ctx, originals, false) // is in the results
+	}
 	for at, original := range copies {
 		b.results[at] = copied(b.results[original], ids[at])
 	}
@@ -80,15 +83,18 @@ func (b *batch) work(ctx context.Context, at []int, each bool) error {
 		return nil
 	}
 	left := b.unsettled(at)
-	if e.next != theirs || len(left) <= 1 {
-		b.fail(left, e.err)
-		if e.next == theirs {
-			return nil
-		}
-		return e.err
+	if err := b.common(ctx, e); err != nil && len(left) > 1 {
+		b.fail(left, err)
+		return err
 	}
-	if ofCopy(e.err) {
-		b.wait = noWait // it has waited as long as it may: from here on only who is in flight is to be found out
+	if len(left) <= 1 {
+		b.fail(left, e.err)
+		return b.common(ctx, e)
+	}
+	if errors.Is(e.err, ErrInFlight) {
+		if b.wait = noWait; !ofCopy(e.err) {
+			return b.work(ctx, left, each) // holders in turn, or a locked table: without waiting it shows which
+		}
 	} else if b.savepoints && !each {
 		return b.work(ctx, left, true)
 	}
@@ -101,9 +107,25 @@ func (b *batch) work(ctx context.Context, at []int, each bool) error {
 	return b.work(ctx, left[half:], false)
 }
 
+// common returns the error of a failure that no message is to blame for. An attempt that would be made again if it were
+// not for the attempts is to blame on one of them, perhaps: on one that conflicts, or ends the session, each time.
+func (b *batch) common(ctx context.Context, e ending) error {
+	switch {
+	case errors.Is(e.err, ErrCommitUnknown):
+		return e.err
+	case ctx.Err() != nil:
+		return fmt.Errorf("txidem: not processed, the context ended: %w", ctx.Err())
+	case e.next == theirs, e.next == rerun && e.spent, errors.Is(e.err, ErrInFlight) && b.wait != noWait:
+		return nil
+	default:
+		return e.err
+	}
+}
+
 func (b *batch) deliver(ctx context.Context, p *part) ending {
 	d := &delivery{g: b.g, load: p}
 	e := d.deliver(ctx)
+	e.spent = d.told.Attempts >= b.g.cfg.Retry.MaxAttempts
 	b.told.Claim += d.told.Claim
 	b.told.Handler += d.told.Handler
 	return e

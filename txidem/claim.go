@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
 // claimGrace is how much later than InFlightWait the client gives up on a claim by itself. The server's lock_timeout
@@ -21,7 +23,7 @@ const claimGrace = time.Second
 // makes the other wait until the first transaction ends. After its COMMIT the other inserts no row, after its ROLLBACK,
 // or the death of its connection, the other inserts the row and runs the handler.
 func (g *Guard) begin(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOptions, id string) (*transaction, bool, error) {
-	limit := g.limitClaim(conn)
+	limit := limitClaim(conn, g.claimTime())
 	t, rows, err := beginWith(ctx, conn, opts, g.sql.Claim, id, g.consumer, g.wait, g.idle)
 	expired := limit.lift()
 	if err != nil {
@@ -35,9 +37,9 @@ func (g *Guard) begin(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOption
 // flight. It returns the ids that are ours, in that order too.
 func (g *Guard) beginMany(ctx context.Context, conn *pgxpool.Conn, ids []string, wait any) (*transaction, []string, error) {
 	b := newBatch()
-	b.BeginTx(g.cfg.TxOptions)
+	beginIn(b, g.cfg.TxOptions)
 	b.Queue(g.sql.ClaimMany, ids, g.consumer, wait, g.idle)
-	limit := g.limitClaim(conn)
+	limit := limitClaim(conn, g.claimTime()+time.Duration(len(ids))*claimTimeOfOne)
 	br := conn.SendBatch(ctx, b)
 	t := &transaction{conn: conn, tx: br.Tx()}
 	_, beginErr := br.Exec()
@@ -68,12 +70,18 @@ func (g *Guard) beginUnguarded(ctx context.Context, conn *pgxpool.Conn) (*transa
 // case: after an error it is to be rolled back.
 func beginWith(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOptions, first string, args ...any) (*transaction, int64, error) {
 	b := newBatch()
-	b.BeginTx(opts)
+	beginIn(b, opts)
 	b.Queue(first, args...)
 	br := conn.SendBatch(ctx, b)
 	_, beginErr := br.Exec()
 	tag, firstErr := br.Exec()
 	return &transaction{conn: conn, tx: br.Tx()}, tag.RowsAffected(), firstOf(beginErr, firstErr, br.Close())
+}
+
+// beginIn queues BEGIN.
+func beginIn(b *pgx.Batch, opts pgx.TxOptions) {
+	opts.CommitQuery = sqlgen.Commit
+	b.BeginTx(opts)
 }
 
 // newBatch makes a batch that has room for a few statements, in one allocation.
@@ -92,8 +100,8 @@ type claimLimit struct {
 	end  time.Time
 }
 
-func (g *Guard) limitClaim(conn *pgxpool.Conn) claimLimit {
-	l := claimLimit{conn: conn, end: time.Now().Add(g.claimTime())}
+func limitClaim(conn *pgxpool.Conn, d time.Duration) claimLimit {
+	l := claimLimit{conn: conn, end: time.Now().Add(d)}
 	_ = conn.Conn().PgConn().Conn().SetDeadline(l.end) // fails on a closed socket, which the claim will meet
 	return l
 }
@@ -104,6 +112,9 @@ func (l claimLimit) lift() (expired bool) {
 	_ = c.Conn().SetDeadline(time.Time{})
 	return c.IsClosed() && !time.Now().Before(l.end)
 }
+
+// claimTimeOfOne is what each message of a batch adds to the time: several times what a claim among many takes.
+const claimTimeOfOne = 100 * time.Microsecond
 
 // claimTime is how long a claim may take, as seen by the client.
 func (g *Guard) claimTime() time.Duration { return g.cfg.InFlightWait + claimGrace }

@@ -1,6 +1,7 @@
 package txidem
 
 import (
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -75,6 +76,18 @@ func (c Config) resolve() Config {
 	return c
 }
 
+// beginQuery is what begins a transaction with these options.
+func beginQuery(o pgx.TxOptions) string {
+	if o.BeginQuery != "" {
+		return o.BeginQuery
+	}
+	level := ""
+	if o.IsoLevel != "" {
+		level = "isolation level " + string(o.IsoLevel)
+	}
+	return sqlgen.Begin(level, string(o.AccessMode), string(o.DeferrableMode))
+}
+
 func (c Config) validate() error {
 	if problem := keyProblem(c.Consumer, maxConsumerBytes); problem != "" {
 		return &ConfigError{Field: "Consumer", Problem: problem}
@@ -97,6 +110,9 @@ func (c Config) validate() error {
 	if word, _ := nextWord(c.TxOptions.BeginQuery); c.TxOptions.BeginQuery != "" && word != "BEGIN" && word != "START" {
 		return &ConfigError{Field: "TxOptions", Problem: "has a BeginQuery that does not begin with BEGIN or START TRANSACTION: " +
 			"the claim would be committed by itself"}
+	}
+	if strings.Contains(c.TxOptions.BeginQuery, ";") {
+		return &ConfigError{Field: "TxOptions", Problem: "has a BeginQuery of several statements: leave the others to the handler"}
 	}
 	if c.TxOptions.CommitQuery != "" {
 		return &ConfigError{Field: "TxOptions", Problem: "has a CommitQuery: the end of the transaction is txidem's"}

@@ -34,6 +34,7 @@ type ending struct {
 	outcome Outcome
 	err     error
 	next    next
+	spent   bool // there was no attempt left
 }
 
 func failed(err error, n next) ending { return ending{err: err, next: n} }
@@ -96,7 +97,7 @@ func (d *delivery) attempt(ctx context.Context) ending {
 	}
 	defer t.rollback(ctx) // for a panic; does nothing after commit
 	if err := d.rolledBack(ctx); err != nil {
-		return failed(err, stop)
+		return failed(err, theirsUnless(ctx))
 	}
 	return d.work(ctx, t)
 }
@@ -113,7 +114,7 @@ func (g *Guard) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 // past says what the attempts so far can have left behind.
 func (d *delivery) past() past {
 	switch {
-	case d.unknown != nil:
+	case d.unknown != nil && !d.unknown.doubtful:
 		return committing
 	case d.ran:
 		return ran

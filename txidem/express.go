@@ -50,10 +50,13 @@ func (d *delivery) claimFailed(ctx context.Context, s *shipment, err error) endi
 		return d.lookInto(ctx, &s.t)
 	case ctx.Err() == nil && d.queue.refused(err, closed):
 		return failed(fmt.Errorf("txidem: a statement of the pipeline was not sent: %w", err), theirs)
+	case s.form == open && closed && !passedOver(err):
+		d.ran, d.queue.filled = true, false // the statements may have run, and one of them have hidden a COMMIT
+		return failed(err, afterHandler(ctx, err, nil, err, closed))
 	case s.form == open || passedOver(err):
 		return d.notOpened(ctx, d.g.claimError(ctx, false, d.message.id, err), closed)
 	default:
-		return d.lostTrack(err)
+		return d.lostTrack(s, err)
 	}
 }
 
@@ -83,9 +86,9 @@ func passedOver(err error) bool {
 }
 
 // lostTrack is called when the connection broke with a COMMIT on its way.
-func (d *delivery) lostTrack(err error) ending {
+func (d *delivery) lostTrack(s *shipment, err error) ending {
 	d.ran, d.queue.filled = true, false
-	return d.afterCommit(&commitUnknownError{cause: err}, nil)
+	return d.afterCommit(s.t.unknown(err), nil)
 }
 
 // lookInto finds out why the claim of a pipeline made no record.
@@ -110,23 +113,29 @@ func (d *delivery) arrived(ctx context.Context, s *shipment) ending {
 		}
 		_ = s.close(false)
 		if !passedOver(err) || d.last(i) && !provesRollback(err) {
-			return d.lostTrack(err)
+			return d.lostTrack(s, err)
 		}
 		err = fmt.Errorf("txidem: statement %d of the pipeline: %w", i+1, err)
 		return failed(err, afterHandler(ctx, err, nil, nil, s.t.conn.Conn().IsClosed()))
 	}
-	return d.afterCommit(s.committed(ctx), nil)
+	return d.afterCommit(s.t.judge(ctx, s.br.Close()), nil)
 }
 
 // last reports whether the result of a statement may be that of the commit too: the simple protocol commits an implicit
 // transaction before it answers to the last statement.
 func (d *delivery) last(i int) bool { return d.queue.form == bare && i == len(d.queue.queries)-1 }
 
+// errQueuedLate: a callback, or a goroutine, has queued a statement in a batch that had been sent.
+var errQueuedLate = errors.New("txidem: a statement was queued when the pipeline had been sent: queue all of them in the handler")
+
 // finish runs the callbacks and sends COMMIT.
 func (d *delivery) finish(ctx context.Context, s *shipment) ending {
 	start := time.Now()
 	err := s.close(false)
 	d.told.Handler += time.Since(start)
+	if err == nil && d.queue.late() {
+		err = errQueuedLate
+	}
 	if err == nil {
 		s.t.doubtful = true // callbacks are not watched
 		return d.afterCommit(s.t.commit(ctx), nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/txidem/txidem-go/internal/sqlgen"
@@ -18,9 +19,10 @@ type DB interface {
 // Guard gives the messages of one consumer an exactly-once effect. It is safe for concurrent use and meant to be made
 // once and shared. It holds no connection between calls.
 type Guard struct {
-	db  DB
-	cfg Config
-	sql sqlgen.Statements
+	db       DB
+	cfg      Config
+	sql      sqlgen.Statements
+	implicit bool // a transaction needs no options
 
 	// The parameters that every claim has, boxed once.
 	consumer any
@@ -41,12 +43,15 @@ func New(db DB, cfg *Config) (*Guard, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Guard{
+	g := &Guard{
 		db:       db,
+		implicit: c.TxOptions == pgx.TxOptions{},
 		cfg:      c,
 		sql:      sqlgen.New(c.Schema, c.Table),
 		consumer: c.Consumer,
 		wait:     sqlgen.Timeout(c.InFlightWait),
 		idle:     sqlgen.Timeout(c.IdleLimit),
-	}, nil
+	}
+	g.cfg.TxOptions.BeginQuery = beginQuery(c.TxOptions)
+	return g, nil
 }

@@ -28,6 +28,7 @@ func (r *handedRows) Next() bool {
 }
 
 func (r *handedRows) Scan(dest ...any) error {
+	r.state.doubtScan(dest)
 	err := r.Rows.Scan(dest...)
 	if err != nil {
 		r.Close()
@@ -64,6 +65,7 @@ type handedRow struct {
 }
 
 func (r *handedRow) Scan(dest ...any) error {
+	r.state.doubtScan(dest)
 	err := r.row.Scan(dest...)
 	if !r.left {
 		r.left = true
@@ -83,6 +85,12 @@ type handedBatch struct {
 func (b *handedBatch) Query() (pgx.Rows, error) {
 	b.state.doubt()
 	return b.BatchResults.Query()
+}
+
+// QueryRow returns a row of pgx's own, which a RowScanner can get the connection from.
+func (b *handedBatch) QueryRow() pgx.Row {
+	b.state.doubt()
+	return b.BatchResults.QueryRow()
 }
 
 func (b *handedBatch) Close() error {

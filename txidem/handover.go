@@ -33,7 +33,7 @@ func (s *handover) enter() error {
 func (s *handover) enterStatement(sql string, args []any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.doubtful = s.doubtful || !plain(sql, args)
+	s.doubtful = s.doubtful || !contained(sql, args)
 	return s.begin(s.refuse(sql))
 }
 
@@ -52,7 +52,7 @@ func (s *handover) enterBatch(b *pgx.Batch) error {
 	err := s.refuse("")
 	for _, q := range b.QueuedQueries {
 		err = firstOf(err, s.refuse(q.SQL))
-		s.doubtful = s.doubtful || q.Fn != nil || !plain(q.SQL, q.Arguments)
+		s.doubtful = s.doubtful || q.Fn != nil || !contained(q.SQL, q.Arguments)
 	}
 	return s.begin(err)
 }
@@ -109,6 +109,15 @@ func (s *handover) leave(err error) {
 	}
 }
 
+// doubtScan is told what rows are scanned into: a RowScanner gets pgx's own rows, which have the connection.
+func (s *handover) doubtScan(dest []any) {
+	for _, d := range dest {
+		if _, ok := d.(pgx.RowScanner); ok {
+			s.doubt()
+		}
+	}
+}
+
 // look blames the handler when the transaction is over: a statement of it has ended it unseen. The caller holds the lock,
 // and no statement is in progress.
 func (s *handover) look() error {
@@ -116,7 +125,7 @@ func (s *handover) look() error {
 	if c.IsClosed() || c.IsBusy() || c.TxStatus() != statusIdle {
 		return nil
 	}
-	return s.blame(fmt.Errorf("%w: it was ended by a statement of the handler", ErrTxControl))
+	return s.blame(errEnded)
 }
 
 // takeBack ends the handler's use of the transaction: from here on every statement is pgx.ErrTxClosed. A statement that

@@ -20,6 +20,14 @@ const (
 // stands reports whether the result is final.
 func (n next) stands() bool { return n == stop || n == theirs }
 
+// theirsUnless is theirs, unless the context has ended: nobody is to blame for what is left undone then.
+func theirsUnless(ctx context.Context) next {
+	if ctx.Err() != nil {
+		return stop
+	}
+	return theirs
+}
+
 // beforeHandler judges a failure before the handler ran. lost says that it closed the connection.
 func beforeHandler(ctx context.Context, err error, lost bool) next {
 	switch {
@@ -42,8 +50,10 @@ func beforeHandler(ctx context.Context, err error, lost bool) next {
 // error of the statement that saw the connection close, if one did.
 func afterHandler(ctx context.Context, err, misuse, lost error, closed bool) next {
 	switch {
-	case misuse != nil, ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(misuse, errEnded): // what the handler committed itself, nobody knows
 		return stop
+	case misuse != nil:
+		return theirs
 	case conflicted(err), closed && fatal(err):
 		return rerun
 	case lost != nil && !ofContext(lost) && !unsendable(lost) && !ofContext(err):

@@ -23,6 +23,7 @@ const (
 	stateReadOnly          = "25006"
 	stateLockTimeout       = "55P03"
 	stateTooManyConns      = "53300"
+	stateProtocol          = "08P01" // in the simple protocol a NUL or invalid UTF-8 too
 )
 
 // sqlState returns the SQLSTATE of err, or "". It asks by method, so that the errors of other drivers, met in joined
@@ -148,7 +149,7 @@ func stale(err error) bool {
 // A wrong password or database is not.
 func serverAway(err error) bool {
 	if state := sqlState(err); state != "" {
-		return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || state == stateTooManyConns
+		return strings.HasPrefix(state, "08") && state != stateProtocol || strings.HasPrefix(state, "57P") || state == stateTooManyConns
 	}
 	var connectErr *pgconn.ConnectError
 	return errors.As(err, &connectErr) || errors.Is(err, errConnLost)

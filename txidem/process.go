@@ -26,7 +26,8 @@ type Handler = func(ctx context.Context, tx pgx.Tx) error
 // out what became of it by claiming the id again on another connection: the old transaction either has committed, or can
 // not commit any more once the new claim is ours. That takes [Config.InFlightWait] and five seconds at most, also beyond
 // the end of ctx; then it is ErrCommitUnknown. Processed then says that the message is processed, be it by this delivery or
-// by a copy that came in between.
+// by a copy that came in between. For a handler that may have committed by itself, having used tx.Conn or a string of
+// several statements, a record proves too little: it gets an error, and the redelivery is a Duplicate.
 //
 // tx is a pgx.Tx in every respect but one: its end is not the handler's. Commit, Rollback and statements that begin with
 // transaction control other than savepoints are refused, and the delivery then fails with ErrTxControl whatever fn returns.

@@ -2,7 +2,9 @@ package txidem
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -19,10 +21,13 @@ const (
 // queue is one message and what its handler has queued for it. It is the load of a pipeline.
 type queue struct {
 	*message
-	fn      PipelineHandler
-	queries []*pgx.QueuedQuery
-	form    form
-	filled  bool // queries are to be sent, for the first time or again, and nothing of them has run
+	fn       PipelineHandler
+	batch    *pgx.Batch // the handler's
+	queued   int        // in it, by the handler
+	queries  []*pgx.QueuedQuery
+	form     form
+	doubtful bool // one of them may end the transaction unseen
+	filled   bool // queries are to be sent, for the first time or again, and nothing of them has run
 }
 
 // fill has the handler queue its statements, unless they are there from an attempt in which nothing of them ran.
@@ -35,16 +40,40 @@ func (q *queue) fill(ctx context.Context, told *Delivery) error {
 	if err := told.call(func() error { return q.fn(ctx, b) }); err != nil {
 		return err
 	}
-	q.queries = b.QueuedQueries
-	for _, query := range q.queries {
-		if control := txControl(query.SQL); control != "" {
-			return fmt.Errorf("%w: %s is refused in a pipeline", ErrTxControl, control)
-		}
+	q.batch, q.queued = b, b.Len()
+	if err := q.inspect(b.QueuedQueries); err != nil {
+		return err
 	}
-	q.form = formOf(q.queries, q.hasID && q.g.cfg.TxOptions == pgx.TxOptions{})
+	q.form = formOf(q.queries, q.hasID && q.g.implicit)
 	q.filled = true
 	return nil
 }
+
+// inspect takes over the queries that have a statement in them: the others have no result in the simple protocol.
+func (q *queue) inspect(queries []*pgx.QueuedQuery) error {
+	q.queries, q.doubtful = queries, false
+	blanks := false
+	for _, query := range queries {
+		control := txControl(query.SQL)
+		switch {
+		case control != "":
+			return fmt.Errorf("%w: %s is refused in a pipeline", ErrTxControl, control)
+		case !blank(query.SQL):
+			q.doubtful = q.doubtful || !contained(query.SQL, query.Arguments)
+		case query.Fn != nil:
+			return errors.New("txidem: a callback was queued for a text without a statement")
+		default:
+			blanks = true
+		}
+	}
+	if blanks {
+		q.queries = slices.DeleteFunc(slices.Clone(queries), func(query *pgx.QueuedQuery) bool { return blank(query.SQL) })
+	}
+	return nil
+}
+
+// late reports whether something was queued after the handler had returned.
+func (q *queue) late() bool { return q.batch.Len() != q.queued }
 
 // copies makes queries that can be sent: pgx keeps in one what it has learned about it on the connection it was sent on.
 func copies(queries []*pgx.QueuedQuery) []*pgx.QueuedQuery {

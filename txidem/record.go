@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
 // record is what was found under the key of a message.
@@ -52,7 +54,7 @@ type past int
 
 const (
 	nothing    past = iota // the handler did not run
-	ran                    // it ran, and COMMIT was not sent or was refused
+	ran                    // it ran, and COMMIT was not sent or was refused, or another COMMIT may have been its own
 	committing             // COMMIT was sent and its outcome is unknown
 )
 
@@ -88,7 +90,7 @@ const lookingAtRecord = "look at the record"
 func (g *Guard) lookAndRollback(ctx context.Context, t *transaction, id string) (record, error) {
 	b := newBatch()
 	b.Queue(g.sql.Look, id, g.consumer)
-	b.Queue("rollback")
+	b.Queue(sqlgen.Rollback)
 	br := t.conn.SendBatch(ctx, b)
 	found, err := scanRecord(br.QueryRow())
 	if err := firstOf(err, br.Close()); err != nil {
@@ -112,7 +114,7 @@ func (g *Guard) lookMany(ctx context.Context, t *transaction, ids []string, over
 		return err
 	})
 	if over {
-		b.Queue("rollback")
+		b.Queue(sqlgen.Rollback)
 	}
 	if err := t.conn.SendBatch(ctx, b).Close(); err != nil {
 		return nil, g.explain(ctx, lookingAtRecord, err)
@@ -127,7 +129,7 @@ func (g *Guard) rollbackAndLook(ctx context.Context, t *transaction, id string) 
 	conn := t.conn.Conn()
 	b := &pgconn.Batch{}
 	if conn.PgConn().TxStatus() != statusIdle {
-		b.ExecParams("rollback", nil, nil, nil, nil)
+		b.ExecParams(sqlgen.Rollback, nil, nil, nil, nil)
 	}
 	b.ExecParams(g.sql.Look, [][]byte{[]byte(id), []byte(g.cfg.Consumer)}, nil, nil, nil)
 	results := conn.PgConn().ExecBatch(ctx, b)

@@ -2,7 +2,6 @@ package txidem
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -23,7 +22,7 @@ func (d *delivery) send(ctx context.Context, conn *pgxpool.Conn) shipment {
 	q := &d.queue
 	b := newBatch()
 	if q.form != bare {
-		b.BeginTx(d.g.cfg.TxOptions)
+		beginIn(b, d.g.cfg.TxOptions)
 	}
 	if d.message.hasID {
 		b.Queue(d.g.sql.Pipeline, d.message.id, d.g.consumer, d.g.wait, d.g.idle)
@@ -33,11 +32,12 @@ func (d *delivery) send(ctx context.Context, conn *pgxpool.Conn) shipment {
 	b.QueuedQueries = append(b.QueuedQueries, q.queries...)
 	if q.form == block {
 		b.Queue(sqlgen.Guard)
-		b.Queue("commit")
+		b.Queue(sqlgen.Commit)
 	}
 	br := conn.SendBatch(ctx, b)
 	// In the bare form there is no transaction to end: one statement's failure, or the Sync, has ended it.
-	return shipment{b: b, br: br, form: q.form, t: transaction{conn: conn, tx: br.Tx(), over: q.form == bare}}
+	t := transaction{conn: conn, tx: br.Tx(), over: q.form == bare, doubtful: q.doubtful}
+	return shipment{b: b, br: br, form: q.form, t: t}
 }
 
 // claim reads the results up to that of the claim.
@@ -58,13 +58,4 @@ func (s *shipment) close(keepStatements bool) error {
 		s.b.QueuedQueries = nil
 	}
 	return s.br.Close()
-}
-
-// committed reads the results from the guard on. Nothing less than an idle connection with every result read is a commit.
-func (s *shipment) committed(ctx context.Context) error {
-	err := s.br.Close()
-	if status := s.t.conn.Conn().PgConn().TxStatus(); err == nil && status != statusIdle {
-		err = fmt.Errorf("txidem: the transaction status is %q after COMMIT", status)
-	}
-	return committed(ctx, err)
 }

@@ -27,17 +27,36 @@ func txControl(sql string) string {
 	return ""
 }
 
-// plain reports whether a text is one statement that reads or writes rows, and goes to the server as it is: such a statement
-// cannot end the transaction. A procedure or a DO block can end an implicit one, a name may stand for any prepared
-// statement, and what follows a semicolon is another statement.
+// plain reports whether a text is one statement that reads or writes rows. Such a statement cannot end a transaction, not
+// even an implicit one, which a procedure or a DO block can end.
 func plain(sql string, args []any) bool {
 	switch word, _ := nextWord(sql); word {
 	case "INSERT", "UPDATE", "DELETE", "MERGE", "SELECT", "WITH", "VALUES", "TABLE":
-		return !strings.Contains(strings.TrimRight(sql, "; \t\r\n"), ";") && !rewritten(args)
+		return single(sql, args)
 	default:
 		return false
 	}
 }
+
+// contained reports whether a text is one statement that cannot end the transaction block it is in. Control that is not for
+// savepoints has been refused before. A text that begins with another word may be the name of any prepared statement.
+func contained(sql string, args []any) bool {
+	switch word, _ := nextWord(sql); word {
+	case "SAVEPOINT", "RELEASE", "ROLLBACK", "SET", "RESET", "LOCK", "CALL", "DO", "NOTIFY", "COPY", "TRUNCATE", "CREATE", "ALTER", "DROP":
+		return single(sql, args)
+	default:
+		return plain(sql, args)
+	}
+}
+
+// single reports whether a text is one statement, and goes to the server as it is. What follows a semicolon is taken for
+// another one: to know better would take a parser.
+func single(sql string, args []any) bool {
+	return !strings.Contains(strings.TrimRight(sql, "; \t\r\n"), ";") && !rewritten(args)
+}
+
+// blank reports whether a text has no statement in it.
+func blank(sql string) bool { return skipBlank(sql) == "" }
 
 // rewritten reports whether pgx will have the text changed by code that is not its own. Options come before arguments.
 func rewritten(args []any) bool {

@@ -22,7 +22,13 @@ const (
 )
 
 // commitUnknownError is what commit returns when the server did not say what it did.
-type commitUnknownError struct{ cause error }
+type commitUnknownError struct {
+	cause error
+
+	// doubtful: the handler may have ended the transaction unseen. Then a record does not show that this COMMIT, and all of
+	// the handler's work with it, took place.
+	doubtful bool
+}
 
 func (e *commitUnknownError) Error() string { return fmt.Sprintf("%v: %v", ErrCommitUnknown, e.cause) }
 
@@ -30,6 +36,9 @@ func (e *commitUnknownError) Error() string { return fmt.Sprintf("%v: %v", ErrCo
 func (e *commitUnknownError) Is(target error) bool { return target == ErrCommitUnknown }
 
 func (e *commitUnknownError) Unwrap() error { return e.cause }
+
+// errEnded: there is no transaction any more.
+var errEnded = fmt.Errorf("%w: it was ended by a statement of the handler", ErrTxControl)
 
 // errHiddenFailure: nothing more can be done in the transaction, and nobody said so.
 var errHiddenFailure = fmt.Errorf("%w: a statement failed and the handler returned nil: return the error, or use a savepoint (tx.Begin)",
@@ -56,25 +65,38 @@ func (t *transaction) commit(ctx context.Context) error {
 		return err
 	}
 	t.over = true
-	if t.doubtful {
-		_, err := t.conn.Exec(ctx, sqlgen.Commit)
-		return committed(ctx, err)
-	}
-	return committed(ctx, t.tx.Commit(ctx))
+	return t.judge(ctx, t.end(ctx))
 }
 
-// committed judges the answer to COMMIT. Its error says that nothing is stored, unless it is a *commitUnknownError.
-func committed(ctx context.Context, err error) error {
+// end sends COMMIT.
+func (t *transaction) end(ctx context.Context) error {
+	if t.doubtful {
+		_, err := t.conn.Exec(ctx, sqlgen.GuardedCommit)
+		return err
+	}
+	return t.tx.Commit(ctx)
+}
+
+// judge says what the answer to COMMIT means. Its error says that nothing is stored, unless it is a *commitUnknownError.
+// Nothing less than an idle connection is a commit.
+func (t *transaction) judge(ctx context.Context, err error) error {
+	status := t.conn.Conn().PgConn().TxStatus()
 	switch {
-	case err == nil:
+	case err == nil && status == statusIdle:
 		return nil
+	case err == nil:
+		return t.unknown(fmt.Errorf("txidem: the transaction status is %q after COMMIT", status))
 	case endedBehindUs(err):
 		return fmt.Errorf("%w: it was ended by a statement of the handler, and what is open now is another one", ErrTxControl)
 	case provesRollback(err):
 		return withContext(ctx, "COMMIT was refused and nothing is stored", err)
 	default:
-		return &commitUnknownError{cause: err}
+		return t.unknown(err)
 	}
+}
+
+func (t *transaction) unknown(cause error) error {
+	return &commitUnknownError{cause: cause, doubtful: t.doubtful}
 }
 
 // committable looks at what the client knows, without a round trip. Where COMMIT would not commit the handler's work, it
@@ -91,7 +113,7 @@ func (t *transaction) committable(ctx context.Context) error {
 	case conn.TxStatus() == statusAborted:
 		return errHiddenFailure
 	case conn.TxStatus() == statusIdle:
-		return fmt.Errorf("%w: it was ended by a statement of the handler", ErrTxControl)
+		return errEnded
 	default:
 		return nil
 	}

@@ -43,7 +43,8 @@ func poolInvariant(pool *pgxpool.Pool) error {
 		}
 	}
 	var one int
-	if err := pool.QueryRow(ctx, "SELECT 1").Scan(&one); err != nil {
+	// In one message, so that a pooler between cannot give its parts to two servers.
+	if err := pool.QueryRow(ctx, "SELECT 1", pgx.QueryExecModeExec).Scan(&one); err != nil {
 		return fmt.Errorf("it does not work any more: %w", err)
 	}
 	return nil

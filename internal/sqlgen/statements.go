@@ -67,8 +67,26 @@ func New(schema, table string) Statements {
 // markWith renders mark with its parameter.
 func markWith(idle string) string { return strings.ReplaceAll(mark, "{idle}", idle) }
 
-// Commit ends the transaction that a claim or Mark began, in one message.
-const Commit = Guard + "; COMMIT"
+// The ends of a transaction. pgx takes a text that is the name of a prepared statement for that statement, and "commit" is
+// a name that somebody may use: nobody uses these.
+const (
+	Commit   = "commit /* txidem */"
+	Rollback = "rollback /* txidem */"
+
+	// GuardedCommit is Commit for a transaction that may not be the one that a claim or Mark began. It is one message.
+	GuardedCommit = Guard + "; " + Commit
+)
+
+// Begin renders the beginning of a transaction with the modes that follow BEGIN. Empty ones are left out.
+func Begin(modes ...string) string {
+	text := "begin"
+	for _, mode := range modes {
+		if mode != "" {
+			text += " " + mode
+		}
+	}
+	return text + " /* txidem */"
+}
 
 // Guard looks for the mark, a setting that is local to the transaction of the claim: where it is gone, the transaction
 // was ended behind our back, and whatever is open now is another one. Then the cast fails, with GuardText in the error, and
