@@ -56,8 +56,8 @@ var mutants = []mutant{
 		name: "unknown COMMIT taken for success",
 		edits: []edit{{
 			"txidem/transaction.go",
-			"\t\treturn &commitUnknownError{cause: err}\n",
-			"\t\treturn nil\n",
+			"\treturn &commitUnknownError{cause: cause, doubtful: t.doubtful}\n",
+			"\t_ = cause\n\treturn nil\n",
 		}},
 		cells:     anyOfOneStatement + "/^drop",
 		complaint: "lost: acked true",
