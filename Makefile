@@ -24,6 +24,7 @@ test/unit: ## tests that need no server
 
 test/integration: ## the suite against a PostgreSQL that it finds or starts
 	cd integration && go test -race -timeout 20m $$(go list ./... | grep -v /faults)
+	cd integration && go test -run TestAllocations . # which the race detector would add to
 
 test/example: ## the tests of the demo
 	cd examples/payments && go test -race ./...

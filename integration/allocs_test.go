@@ -15,7 +15,7 @@ import (
 // detector allocates too, so these tests are for a build without it.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector allocates: go test without -race")
+		t.Skip("the race detector allocates: make test/integration runs this without it too")
 	}
 	w := newWorld(t, func(c *txidem.Config) { c.Observer = nil })
 	ctx := context.Background()

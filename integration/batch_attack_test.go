@@ -351,3 +351,14 @@ func TestLargeBatchWithAShortWait(t *testing.T) {
 	results := txidem.WrapBatch(w.guard, itself, func(context.Context, pgx.Tx, []string) error { return nil })(t.Context(), msgs)
 	require.NoError(t, results[0].Err)
 }
+
+// A part whose time is over is divided too: one of its messages may be what takes it.
+func TestBatchThatConflictsUntilItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *txidem.Config) {
+		c.Retry = txidem.RetryPolicy{MaxAttempts: 1000, MaxTime: 50 * time.Millisecond}
+	})
+	msgs := []string{"a", "b", "bad", "", "c"}
+	fail := func(ctx context.Context, tx pgx.Tx) error { return raise(ctx, tx, "40001") }
+	w.requireOnlyBadFailed(msgs, w.deliverBatch(w.withBad(fail), msgs))
+}

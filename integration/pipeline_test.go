@@ -117,3 +117,22 @@ func TestPipelineFails(t *testing.T) {
 	w.requirePipeline(txidem.Processed, "m", w.queueOne)
 	w.requireEffects(1)
 }
+
+// An error names the statement and the next step.
+func TestPipelineErrorsSayWhichStatement(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for sql, want := range map[string]string{
+		"INSERT INTO nowhere VALUES (1)": "statement 2 of the pipeline was not sent",
+		"SELECT 1/0":                     "statement 2 of the pipeline: ERROR: division by zero",
+		"rollback":                       "statement 2 of the pipeline is ROLLBACK: leave it out",
+		"copy biz from stdin":            "statement 2 of the pipeline is COPY FROM STDIN",
+	} {
+		_, err := w.guard.Pipeline(t.Context(), "m", func(ctx context.Context, b *pgx.Batch) error {
+			defer b.Queue(sql)
+			return w.queueOne(ctx, b)
+		})
+		require.ErrorContains(t, err, want)
+	}
+	w.requireEffects(0)
+}

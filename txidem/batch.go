@@ -23,19 +23,23 @@ type Result struct {
 // [Guard.Process]. A second message with the same id has the result of the first: Duplicate when that was processed, its
 // error when that failed. A message whose id cannot be stored fails by itself.
 //
-// When h fails, or COMMIT is refused, nothing of the attempt is stored, and the messages are tried again in halves, each in
-// a transaction of its own, until those that fail are alone. They get their errors, all others are processed. That takes
-// about 2·log2(n) transactions for one failing message of n, and h is called as often; see [WithSavepoints] for the other
-// way. A copy in flight makes the batch wait once, for [Config.InFlightWait]; then the messages are divided without
-// waiting, and those in flight get ErrInFlight. A failure that no message is to blame for, such as a server that is away
-// or an ended ctx, is the result of all messages that are not processed yet.
+// When h fails, COMMIT is refused, or the retries are spent, nothing of the attempt is stored, and the messages are tried
+// again in halves, each in a transaction of its own, until those that fail are alone. They get their errors, all others are
+// processed. That takes about 2·log2(n) transactions for one failing message of n, and h is called as often; see
+// [WithSavepoints] for the other way. [RetryPolicy] bounds each part by itself, so that h may be called more often, and for
+// longer, than it says: give ctx the deadline of the batch. A copy in flight makes the batch wait once, for
+// [Config.InFlightWait], or twice that when copies take over from each other or the table is locked; then the messages are
+// divided without waiting, and those in flight get ErrInFlight. A failure that no message is to blame for, such as a server
+// that is away or an ended ctx, is the result of all messages that are not processed yet.
 //
 // A hidden COMMIT of h records all messages that were claimed with the one at work. They get ErrTxControl, as in Process,
-// and are Duplicates when they are delivered again.
+// and are Duplicates when they are delivered again, also those whose work was not done: look which they are, and have them
+// replayed after [Guard.Forget].
 //
 // With a broker that acks messages one by one, ack those without an error. With one that acks up to an offset (Kafka),
 // commit the offset up to the first message with an error, and no further: those behind it that were processed are
-// Duplicates when they are delivered again.
+// Duplicates when they are delivered again. Park a message whose error is not [Retryable], or that you give up on,
+// elsewhere, and count it as done, or the offset never passes it.
 //
 // Claims are made in the order of the ids, so that batches with common messages do not deadlock each other. Memory is that
 // of the ids, the results and fresh, a few hundred bytes a message, and on the server the array of ids. An observer is told

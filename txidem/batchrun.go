@@ -95,7 +95,8 @@ func (b *batch) work(ctx context.Context, at []int, each bool) error {
 		if b.wait = noWait; !ofCopy(e.err) {
 			return b.work(ctx, left, each) // holders in turn, or a locked table: without waiting it shows which
 		}
-	} else if b.savepoints && !each {
+	} else if b.savepoints {
+		b.savepoints = false // tried once: what is left cannot be told apart in one transaction
 		return b.work(ctx, left, true)
 	}
 	half := len(left) / 2
@@ -107,15 +108,15 @@ func (b *batch) work(ctx context.Context, at []int, each bool) error {
 	return b.work(ctx, left[half:], false)
 }
 
-// common returns the error of a failure that no message is to blame for. An attempt that would be made again if it were
-// not for the attempts is to blame on one of them, perhaps: on one that conflicts, or ends the session, each time.
+// common returns the error of a failure that no message is to blame for. When there would be another attempt if attempts or
+// time were left, one of them may be to blame: it conflicts each time, or ends the session, or is slow.
 func (b *batch) common(ctx context.Context, e ending) error {
 	switch {
 	case errors.Is(e.err, ErrCommitUnknown):
 		return e.err
 	case ctx.Err() != nil:
 		return fmt.Errorf("txidem: not processed, the context ended: %w", ctx.Err())
-	case e.next == theirs, e.next == rerun && e.spent, errors.Is(e.err, ErrInFlight) && b.wait != noWait:
+	case e.next == theirs, e.next == rerun, errors.Is(e.err, ErrInFlight) && b.wait != noWait:
 		return nil
 	default:
 		return e.err
@@ -124,11 +125,11 @@ func (b *batch) common(ctx context.Context, e ending) error {
 
 func (b *batch) deliver(ctx context.Context, p *part) ending {
 	d := &delivery{g: b.g, load: p}
-	e := d.deliver(ctx)
-	e.spent = d.told.Attempts >= b.g.cfg.Retry.MaxAttempts
-	b.told.Claim += d.told.Claim
-	b.told.Handler += d.told.Handler
-	return e
+	defer func() {
+		b.told.Claim += d.told.Claim
+		b.told.Handler += d.told.Handler
+	}()
+	return d.deliver(ctx)
 }
 
 // unsettled returns the places without a result.

@@ -33,7 +33,7 @@ type Config struct {
 	// short wait frees the worker for other messages and leaves the copy to the broker; a long one saves redeliveries.
 	// Past it the delivery fails with ErrInFlight and the broker sends the message again. It is rounded up to a
 	// millisecond. When copies take over from each other, or the table itself is locked, the end comes up to one second
-	// later. Default 5 s ([DefaultInFlightWait]).
+	// later; see [Guard.Pipeline] and [WrapBatch] for theirs. Default 5 s ([DefaultInFlightWait]).
 	InFlightWait time.Duration
 
 	// RequireID refuses messages with an empty id by ErrInvalidID. For consumers whose producers all set one: a missing id

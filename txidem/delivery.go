@@ -34,7 +34,6 @@ type ending struct {
 	outcome Outcome
 	err     error
 	next    next
-	spent   bool // there was no attempt left
 }
 
 func failed(err error, n next) ending { return ending{err: err, next: n} }
@@ -144,7 +143,7 @@ func (d *delivery) rolledBack(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("txidem: not committed, the context ended: %w: %w", ctx.Err(), cause)
 	case !d.mayRerun(cause):
-		return fmt.Errorf("txidem: COMMIT failed and nothing is stored: %w", cause)
+		return fmt.Errorf("txidem: not committed, nothing is stored: %w", cause)
 	default:
 		return nil
 	}

@@ -2,7 +2,7 @@
 //
 // Brokers deliver at least once. A [Guard] opens a transaction, claims the message's id in it, hands the transaction to
 // the handler and commits: the handler's writes and the record of the message become visible together or not at all. A
-// copy that is delivered again, or at the same time, finds the record, or waits for it, and its handler does not run.
+// copy that is delivered again, or at the same time, finds the record, or waits for it, and its handler has no effect.
 //
 //	guard, err := txidem.New(pool, &txidem.Config{Consumer: "ledger"})
 //	…

@@ -14,8 +14,8 @@ var (
 	ErrInvalidID = errors.New("txidem: invalid message id")
 
 	// ErrInFlight: another copy of the message was being processed for the whole of [Config.InFlightWait], or somebody holds
-	// it under a lease, or the table was locked or the server silent for as long. This attempt did not run the handler and
-	// nothing is held: have the message redelivered.
+	// it under a lease, or the table was locked or the server silent for as long. This attempt did not run the handler, or
+	// what it queued in a pipeline, and nothing is held: have the message redelivered.
 	ErrInFlight = errors.New("txidem: message is in flight")
 
 	// ErrAlreadyClaimed: the running transaction has claimed this message itself, as when a guard is used inside a guard
@@ -43,7 +43,7 @@ var (
 	ErrNoTable = errors.New("txidem: record table does not exist")
 
 	// ErrNoRecord: the claim inserted nothing and there is no record either: the record was deleted at this very moment, or
-	// a trigger, rule or row security policy on the table keeps rows out. The handler did not run.
+	// a trigger, rule or row security policy on the table keeps rows out. Nothing of the handler's has run.
 	ErrNoRecord = errors.New("txidem: claim made no record")
 )
 

@@ -49,7 +49,7 @@ func (d *delivery) claimFailed(ctx context.Context, s *shipment, err error) endi
 	case notClaimed(err):
 		return d.lookInto(ctx, &s.t)
 	case ctx.Err() == nil && d.queue.refused(err, closed):
-		return failed(fmt.Errorf("txidem: a statement of the pipeline was not sent: %w", err), theirs)
+		return failed(fmt.Errorf("txidem: %s of the pipeline was not sent: %w", d.queue.which(err), err), theirs)
 	case s.form == open && closed && !passedOver(err):
 		d.ran, d.queue.filled = true, false // the statements may have run, and one of them have hidden a COMMIT
 		return failed(err, afterHandler(ctx, err, nil, err, closed))
@@ -74,7 +74,20 @@ func (q *queue) refused(err error, closed bool) bool {
 	if !errors.As(err, &unsent) {
 		return !closed && sqlState(err) == ""
 	}
-	return unsendable(err) && slices.ContainsFunc(q.queries, func(query *pgx.QueuedQuery) bool { return query.SQL == unsent.SQL() })
+	return unsendable(err) && q.index(unsent.SQL()) >= 0
+}
+
+func (q *queue) index(sql string) int {
+	return slices.IndexFunc(q.queries, func(query *pgx.QueuedQuery) bool { return query.SQL == sql })
+}
+
+// which names the first statement with the text of the one that was refused, where pgx says which.
+func (q *queue) which(err error) string {
+	var unsent pgx.ErrPreprocessingBatch
+	if !errors.As(err, &unsent) {
+		return "a statement"
+	}
+	return fmt.Sprintf("statement %d", q.index(unsent.SQL())+1)
 }
 
 // passedOver reports whether an error that came before the result of COMMIT proves that COMMIT was not reached: the server

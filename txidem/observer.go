@@ -28,7 +28,7 @@ type Delivery struct {
 	// was acked; another copy of the message would run the handler again.
 	RememberErr error
 
-	Attempts int // how often the handler was called; in a batch, with this message
+	Attempts int // how often the handler was called, by a pipeline's duplicate too; in a batch, with this message
 
 	// Claim is the time from the start until the handler could run: pool, BEGIN, claim; or the look into the seen-set. In a
 	// pipeline it is the time until the server had answered to everything. Handler is the time in the handler, over all

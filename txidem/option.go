@@ -17,7 +17,8 @@ func WithObserver(o Observer) Option {
 // WithSavepoints has [WrapBatch] find the messages that fail with a savepoint for each message, in one transaction, instead
 // of trying halves of the batch in transactions of their own. It is for batches in which several messages fail, and
 // handlers that work message by message anyway: h is called with one message at a time then, and each costs two round trips
-// more. The first attempt is for the whole batch all the same. Other handlers do not heed it.
+// more. The first attempt is for the whole batch all the same. What a savepoint cannot tell apart, a COMMIT that is refused
+// or a message that loses the transaction, is looked for in halves after that. Other handlers do not heed it.
 func WithSavepoints() Option {
 	return func(opts *options) { opts.savepoints = true }
 }

@@ -8,7 +8,8 @@ const (
 	// Processed means that the handler ran, and its effect and the record are committed together.
 	Processed Outcome = iota + 1
 
-	// Duplicate means that the message was processed before. This delivery did not run the handler. Ack it.
+	// Duplicate means that the message was processed before. This delivery did not run the handler, or nothing of what it
+	// queued in a pipeline. Ack it.
 	Duplicate
 
 	// Unguarded means that the message has no id, so the handler ran and no record was made. A redelivery runs it again.

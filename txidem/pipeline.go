@@ -11,7 +11,8 @@ import (
 type PipelineHandler = func(ctx context.Context, b *pgx.Batch) error
 
 // Pipeline is [Guard.Process] for a handler that knows its statements in advance: claim, statements and commit travel in one
-// round trip, where Process takes three. fn queues the statements in b and sends nothing itself; it runs before it is
+// round trip, where Process takes three. Statements that pgx has to prepare, on a new connection and after one of them failed,
+// take more. fn queues the statements in b and sends nothing itself; it runs before it is
 // known whether the message is new, so that it must do nothing else. With an error of fn nothing is sent.
 //
 // Choose it for handlers that write and need no answer before their last statement, where the round trips to the server
@@ -22,10 +23,10 @@ type PipelineHandler = func(ctx context.Context, b *pgx.Batch) error
 //
 // Statements with callbacks (Query, QueryRow or Exec of the *pgx.QueuedQuery) take two round trips: their callbacks run
 // before COMMIT is sent, and an error of one rolls back. So does the error of a statement; it comes back with the statement's
-// number. Transaction control is refused with ErrTxControl before anything is sent; what a string of several statements
-// hides is found before COMMIT, as in Process.
+// number. Transaction control is refused with ErrTxControl before anything is sent, and so is COPY FROM STDIN; what a string
+// of several statements hides, in the simple protocol, is found before COMMIT.
 //
-// Results, duplicates, copies in flight, retries and unknown commits are those of Process, and so is the rest of what is
+// Results, duplicates (but for fn, which has queued by then), copies in flight, retries and unknown commits are those of Process, and so is the rest of what is
 // said there. fn is called once for each run of its statements: again, with a new batch, after a conflict or a
 // lost connection. A connection that breaks with the statements on their way costs an attempt, since they may have run.
 // So does one that was dead in the pool, unless the server had said so.

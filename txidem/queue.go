@@ -53,11 +53,15 @@ func (q *queue) fill(ctx context.Context, told *Delivery) error {
 func (q *queue) inspect(queries []*pgx.QueuedQuery) error {
 	q.queries, q.doubtful = queries, false
 	blanks := false
-	for _, query := range queries {
+	for i, query := range queries {
 		control := txControl(query.SQL)
 		switch {
 		case control != "":
-			return fmt.Errorf("%w: %s is refused in a pipeline", ErrTxControl, control)
+			return fmt.Errorf("%w: statement %d of the pipeline is %s: leave it out, the pipeline is a transaction by itself",
+				ErrTxControl, i+1, control)
+		case copiesIn(query.SQL):
+			return fmt.Errorf("txidem: statement %d of the pipeline is COPY FROM STDIN, which has nobody to send the rows: "+
+				"use CopyFrom in Process", i+1)
 		case !blank(query.SQL):
 			q.doubtful = q.doubtful || !contained(query.SQL, query.Arguments)
 		case query.Fn != nil:

@@ -17,7 +17,7 @@ const (
 // RetryPolicy bounds the retries inside one delivery. Retried are serialization failures and deadlocks (SQLSTATE 40001
 // and 40P01), wherever they surface, and a connection that was lost before COMMIT was sent. Each retry is a new
 // transaction, so the handler runs again from its beginning; errors of its own are never retried here. The pauses between
-// attempts grow, with full jitter, up to one second.
+// attempts grow, with full jitter, up to one second. In a batch it is for each part that [WrapBatch] tries.
 type RetryPolicy struct {
 	// MaxAttempts is how often the handler may run in one delivery. Failures before it ran, such as dead connections in
 	// the pool or a server that is starting, cost time and not attempts. 1 is for handlers that must not run twice

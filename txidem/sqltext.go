@@ -55,6 +55,12 @@ func single(sql string, args []any) bool {
 	return !strings.Contains(strings.TrimRight(sql, "; \t\r\n"), ";") && !rewritten(args)
 }
 
+// copiesIn reports whether a statement waits for rows from the client.
+func copiesIn(sql string) bool {
+	word, rest := nextWord(sql)
+	return word == "COPY" && strings.Contains(strings.ToUpper(rest), "STDIN")
+}
+
 // blank reports whether a text has no statement in it.
 func blank(sql string) bool { return skipBlank(sql) == "" }
 

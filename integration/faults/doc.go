@@ -1,7 +1,7 @@
 // Package faults breaks deliveries on purpose and asserts what txidem promises about them: a message whose delivery was
 // broken anywhere is redelivered until it is acked, and then has one effect and one record.
 //
-//	cd integration/faults && go test -race -timeout 20m
+//	cd integration/faults && go test -race -timeout 30m
 //
 // runs it and prints one table at its end (report_test.go): how often each fault was injected at which point of a delivery,
 // and how many effects were doubled, messages lost and connections leaked. With a package argument (./faults) go test

@@ -18,34 +18,40 @@ type mode struct {
 	name        string
 	promise     string
 	handlers    []script
-	fromCold    bool // also on a new connection
-	misbehaving bool // also with the handlers that need the guard at the end of the transaction
+	cold        []script // those that run on a new connection as well
+	misbehaving bool     // also with the handlers that need the guard at the end of the transaction
 	deliver     func(ctx context.Context, l *line, s *story) error
 }
 
 var modes = []mode{
-	{"Process", transactional, scripts, true, true, process},
-	{"Wrap", transactional, scripts, false, false, wrap},
-	{"Pipeline", transactional, queues, true, false, pipeline},
-	{"WrapBatch", transactional, batches, false, false, wrapBatch},
-	{"ClaimTx", transactional, scripts, false, false, claimTx},
-	{"WrapSeen", seenSet, scripts, false, false, wrapSeen},
+	{"Process", transactional, scripts, scripts, true, process},
+	{"Wrap", transactional, scripts, nil, false, wrap},
+	{"Pipeline", transactional, queues, forms, false, pipeline},
+	{"WrapBatch", transactional, batches, nil, false, wrapBatch},
+	{"ClaimTx", transactional, scripts, nil, false, claimTx},
+	{"WrapSeen", seenSet, scripts, nil, false, wrapSeen},
 }
 
 func (m mode) String() string { return m.name }
 
 // conns are the connections that the mode is tried on.
 func (m mode) conns() []connState {
-	if m.fromCold || os.Getenv("TXIDEM_MATRIX") == "full" {
+	if m.cold != nil || full() {
 		return []connState{warm, cold}
 	}
 	return []connState{warm}
 }
 
+// full asks for every handler of every mode on a new connection too.
+func full() bool { return os.Getenv("TXIDEM_MATRIX") == "full" }
+
 // scripts are the handlers that the mode runs.
 func (m mode) scripts(conn connState) []script {
 	if m.misbehaving && conn == warm {
 		return slices.Concat(m.handlers, misbehaving)
+	}
+	if conn == cold && !full() {
+		return m.cold
 	}
 	return m.handlers
 }

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -11,14 +12,18 @@ import (
 // queueFunc is a script for a pipeline: it queues the statements of a message.
 type queueFunc func(b *pgx.Batch, s *story) error
 
-// queues are the scripts of the mode Pipeline. Among them is each form that a pipeline can take.
-var queues = []script{
+// forms are a script for each form that a pipeline can take.
+var forms = []script{
 	{name: "one statement", queue: queueOne, parts: []string{"a"}},
 	{name: "statements in a block", queue: queueBlock, parts: []string{"a", "b"}},
 	{name: "callback", queue: queueCallback, parts: []string{"a", "b"}},
+}
+
+// queues are the scripts of the mode Pipeline.
+var queues = append(slices.Clone(forms), []script{
 	{name: "error first", queue: queueErrorFirst, parts: []string{"a", "b"}},
 	{name: "refused COMMIT first", queue: queueOrphanFirst, parts: []string{"a"}},
-}
+}...)
 
 func pipeline(ctx context.Context, l *line, s *story) error {
 	return txidem.WrapPipeline(l.guard, idOf, func(_ context.Context, b *pgx.Batch, s *story) error {
@@ -44,11 +49,7 @@ func queueBlock(b *pgx.Batch, s *story) error {
 
 func queueCallback(b *pgx.Batch, s *story) error {
 	b.Queue(insertPart, s.id, "a")
-	b.Queue(insertPart+" RETURNING part", s.id, "b").QueryRow(func(row pgx.Row) error {
-		defer s.reach(atCommit)
-		var part string
-		return row.Scan(&part)
-	})
+	b.Queue(insertPart+" RETURNING part", s.id, "b").QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
 	return nil
 }
 
