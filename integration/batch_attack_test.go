@@ -344,10 +344,7 @@ func TestBatchOfIDsThatCannotBeStoredAsksForNoConnection(t *testing.T) {
 func TestLargeBatchWithAShortWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inFlightWait(time.Millisecond), func(c *txidem.Config) { c.Observer = nil })
-	msgs := make([]string, 200_000)
-	for i := range msgs {
-		msgs[i] = fmt.Sprintf("message-%06d", i)
-	}
+	msgs := numbered("message-%06d", 200_000)
 	results := txidem.WrapBatch(w.guard, itself, func(context.Context, pgx.Tx, []string) error { return nil })(t.Context(), msgs)
 	require.NoError(t, results[0].Err)
 }

@@ -17,6 +17,15 @@ import (
 
 func itself(id string) string { return id }
 
+// numbered makes n messages, which are their own ids.
+func numbered(format string, n int) []string {
+	msgs := make([]string, n)
+	for i := range msgs {
+		msgs[i] = fmt.Sprintf(format, i)
+	}
+	return msgs
+}
+
 // insertAll is the ordinary handler of a batch: a row for each new message.
 func (w *world) insertAll(ctx context.Context, tx pgx.Tx, fresh []string) error {
 	w.calls.Add(1)
@@ -119,10 +128,7 @@ func TestBatchWithACopyInFlight(t *testing.T) {
 func TestBatchesInOppositeOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	msgs := make([]string, 50)
-	for i := range msgs {
-		msgs[i] = fmt.Sprintf("m%02d", i)
-	}
+	msgs := numbered("m%02d", 50)
 	back := slices.Clone(msgs)
 	slices.Reverse(back)
 	done := make(chan []txidem.Result)
@@ -139,10 +145,7 @@ func TestBatchesInOppositeOrder(t *testing.T) {
 func TestLargeBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(c *txidem.Config) { c.Observer = nil })
-	msgs := make([]string, 100_000)
-	for i := range msgs {
-		msgs[i] = fmt.Sprintf("%036d", i)
-	}
+	msgs := numbered("%036d", 100_000)
 	deliver := txidem.WrapBatch(w.guard, itself, w.insertAll)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -162,10 +165,7 @@ func TestLargeBatch(t *testing.T) {
 func TestOneFailingMessageIsFoundByHalving(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	msgs := make([]string, 1024)
-	for i := range msgs {
-		msgs[i] = fmt.Sprintf("m%04d", i)
-	}
+	msgs := numbered("m%04d", 1024)
 	for i, outcome := range w.deliverBatch(w.poisoned("m0700"), msgs) {
 		if i == 700 {
 			require.Equal(t, "poison: m0700", outcome)

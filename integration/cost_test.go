@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/txidem/txidem-go/internal/sqlgen"
@@ -19,59 +20,47 @@ import (
 // COMMIT. A duplicate takes the first, and one to look at the record and roll back.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []pgx.QueryExecMode{
-		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
-		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
-	} {
-		t.Run(mode.String(), func(t *testing.T) {
-			t.Parallel()
-			wire := &turns{}
-			w := newWorld(t, execMode(mode), wire.through(t))
-			w.requireOutcome(txidem.Processed, "warm", w.ok)
-			w.requireOutcome(txidem.Duplicate, "warm", w.ok)
-			plain := wire.during(func() {
-				require.NoError(t, pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error { return w.ok(t.Context(), tx) }))
-			})
-			require.Equal(t, 3, plain, "a transaction without dedupe, for comparison")
-			require.Equal(t, 3, wire.during(func() { w.requireOutcome(txidem.Processed, "m", w.ok) }))
-			require.Equal(t, 2, wire.during(func() { w.requireOutcome(txidem.Duplicate, "m", w.ok) }))
-
-			seenSet := txidem.WrapSeen(w.guard, func(id string) string { return id }, func(ctx context.Context, _ string) error {
-				return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return w.ok(ctx, tx) })
-			})
-			require.NoError(t, seenSet(t.Context(), "warm seen-set"))
-			require.Equal(t, 5, wire.during(func() { require.NoError(t, seenSet(t.Context(), "n")) }), "the seen-set, for comparison")
+	inModes(t, warmModes, func(t *testing.T, mode func(*pgxpool.Config)) {
+		wire := &turns{}
+		w := newWorld(t, mode, wire.through(t))
+		w.requireOutcome(txidem.Processed, "warm", w.ok)
+		w.requireOutcome(txidem.Duplicate, "warm", w.ok)
+		plain := wire.during(func() {
+			require.NoError(t, pgx.BeginFunc(t.Context(), w.pool, func(tx pgx.Tx) error { return w.ok(t.Context(), tx) }))
 		})
-	}
+		require.Equal(t, 3, plain, "a transaction without dedupe, for comparison")
+		require.Equal(t, 3, wire.during(func() { w.requireOutcome(txidem.Processed, "m", w.ok) }))
+		require.Equal(t, 2, wire.during(func() { w.requireOutcome(txidem.Duplicate, "m", w.ok) }))
+
+		seenSet := txidem.WrapSeen(w.guard, func(id string) string { return id }, func(ctx context.Context, _ string) error {
+			return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return w.ok(ctx, tx) })
+		})
+		require.NoError(t, seenSet(t.Context(), "warm seen-set"))
+		require.Equal(t, 5, wire.during(func() { require.NoError(t, seenSet(t.Context(), "n")) }), "the seen-set, for comparison")
+	})
 }
 
 // A pipeline is one round trip, or two with callbacks; a duplicate is two in both cases, and costs the next delivery
 // nothing: what was prepared stays prepared.
 func TestRoundTripsOfAPipeline(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []pgx.QueryExecMode{
-		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe,
-		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
-	} {
-		t.Run(mode.String(), func(t *testing.T) {
-			t.Parallel()
-			wire := &turns{}
-			w := newWorld(t, execMode(mode), wire.through(t))
-			returning := func(_ context.Context, b *pgx.Batch) error {
-				b.Queue(`INSERT INTO biz (v) VALUES ($1) RETURNING v`, "ok").QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
-				return nil
+	inModes(t, warmModes, func(t *testing.T, mode func(*pgxpool.Config)) {
+		wire := &turns{}
+		w := newWorld(t, mode, wire.through(t))
+		returning := func(_ context.Context, b *pgx.Batch) error {
+			b.Queue(`INSERT INTO biz (v) VALUES ($1) RETURNING v`, "ok").QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
+			return nil
+		}
+		for name, fn := range map[string]txidem.PipelineHandler{"statements": w.queueOne, "callback": returning} {
+			first := map[string]int{"statements": 1, "callback": 2}[name]
+			w.requirePipeline(txidem.Processed, name, fn)
+			for _, id := range []string{"m", "n"} {
+				id += name
+				require.Equal(t, first, wire.during(func() { w.requirePipeline(txidem.Processed, id, fn) }), name)
+				require.Equal(t, 2, wire.during(func() { w.requirePipeline(txidem.Duplicate, id, fn) }), "%s, duplicate", name)
 			}
-			for name, fn := range map[string]txidem.PipelineHandler{"statements": w.queueOne, "callback": returning} {
-				first := map[string]int{"statements": 1, "callback": 2}[name]
-				w.requirePipeline(txidem.Processed, name, fn)
-				for _, id := range []string{"m", "n"} {
-					id += name
-					require.Equal(t, first, wire.during(func() { w.requirePipeline(txidem.Processed, id, fn) }), name)
-					require.Equal(t, 2, wire.during(func() { w.requirePipeline(txidem.Duplicate, id, fn) }), "%s, duplicate", name)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // A batch takes the round trips of one delivery, however many messages it has, and one more when some are duplicates.
@@ -79,12 +68,7 @@ func TestRoundTripsOfABatch(t *testing.T) {
 	t.Parallel()
 	wire := &turns{}
 	w := newWorld(t, wire.through(t))
-	messages := func(from, to int) (ids []string) {
-		for i := from; i < to; i++ {
-			ids = append(ids, fmt.Sprintf("m%03d", i))
-		}
-		return ids
-	}
+	messages := func(from, to int) []string { return numbered("m%03d", to)[from:] }
 	deliver := func(ids []string) func() { return func() { w.deliverBatch(w.insertAll, ids) } }
 	deliver([]string{"warm"})()
 	deliver([]string{"warm", "warm too"})()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,20 +20,6 @@ import (
 	"github.com/txidem/txidem-go/integration/testdb"
 	"github.com/txidem/txidem-go/txidem"
 )
-
-// inEveryMode runs a test in every way of pgx to execute a statement.
-func inEveryMode(t *testing.T, test func(t *testing.T, mode func(*pgxpool.Config))) {
-	t.Helper()
-	for _, mode := range []pgx.QueryExecMode{
-		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec,
-		pgx.QueryExecModeSimpleProtocol,
-	} {
-		t.Run(strings.ReplaceAll(mode.String(), " ", "_"), func(t *testing.T) {
-			t.Parallel()
-			test(t, execMode(mode))
-		})
-	}
-}
 
 // forms are handlers that queue the ordinary row, one for each way to make a pipeline a transaction.
 func (w *world) forms() map[string]txidem.PipelineHandler {

@@ -80,6 +80,28 @@ func runCore(t *testing.T, changes ...any) {
 	}
 }
 
+// warmModes are the modes in which a statement on a warm connection takes one round trip.
+var warmModes = []pgx.QueryExecMode{
+	pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+}
+
+// inModes runs a test in some of the ways of pgx to execute a statement.
+func inModes(t *testing.T, modes []pgx.QueryExecMode, test func(t *testing.T, mode func(*pgxpool.Config))) {
+	t.Helper()
+	for _, mode := range modes {
+		t.Run(strings.ReplaceAll(mode.String(), " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			test(t, execMode(mode))
+		})
+	}
+}
+
+// inEveryMode runs a test in all of them.
+func inEveryMode(t *testing.T, test func(t *testing.T, mode func(*pgxpool.Config))) {
+	t.Helper()
+	inModes(t, append([]pgx.QueryExecMode{pgx.QueryExecModeDescribeExec}, warmModes...), test)
+}
+
 // Case 23: every test of the core under each way of pgx to execute a statement.
 func TestExecModes(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{

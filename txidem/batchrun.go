@@ -91,17 +91,24 @@ func (b *batch) work(ctx context.Context, at []int, each bool) error {
 		b.fail(left, e.err)
 		return b.common(ctx, e)
 	}
-	if errors.Is(e.err, ErrInFlight) {
-		if b.wait = noWait; !ofCopy(e.err) {
-			return b.work(ctx, left, each) // holders in turn, or a locked table: without waiting it shows which
-		}
-	} else if b.savepoints {
-		b.savepoints = false // tried once: what is left cannot be told apart in one transaction
+	switch {
+	case ofCopy(e.err):
+		b.wait = noWait // it has waited as long as it may: from here on only who is in flight is to be found out
+	case errors.Is(e.err, ErrInFlight):
+		b.wait = noWait
+		return b.work(ctx, left, each) // holders in turn, or a locked table: without waiting it shows which
+	case each:
+		b.savepoints = false // what is left cannot be told apart in one transaction
+	case b.savepoints:
 		return b.work(ctx, left, true)
 	}
+	return b.halve(ctx, left)
+}
+
+// halve delivers the two halves of what is left, the second one unless the first has met what no message is to blame for.
+func (b *batch) halve(ctx context.Context, left []int) error {
 	half := len(left) / 2
-	err := b.work(ctx, left[:half], false)
-	if err != nil {
+	if err := b.work(ctx, left[:half], false); err != nil {
 		b.fail(left[half:], err)
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 type PipelineHandler = func(ctx context.Context, b *pgx.Batch) error
 
 // Pipeline is [Guard.Process] for a handler that knows its statements in advance: claim, statements and commit travel in one
-// round trip, where Process takes three. Statements that pgx has to prepare, on a new connection and after one of them failed,
-// take more. fn queues the statements in b and sends nothing itself; it runs before it is
-// known whether the message is new, so that it must do nothing else. With an error of fn nothing is sent.
+// round trip, where Process takes three. Statements that pgx has to prepare, on a new connection and after one of them
+// failed, take more. fn queues the statements in b and sends nothing itself; it runs before it is known whether the message
+// is new, so that it must do nothing else. With an error of fn nothing is sent.
 //
 // Choose it for handlers that write and need no answer before their last statement, where the round trips to the server
 // count. CopyFrom, savepoints by Begin and large objects need Process. A duplicate costs a second round trip and writes
@@ -26,10 +26,10 @@ type PipelineHandler = func(ctx context.Context, b *pgx.Batch) error
 // number. Transaction control is refused with ErrTxControl before anything is sent, and so is COPY FROM STDIN; what a string
 // of several statements hides, in the simple protocol, is found before COMMIT.
 //
-// Results, duplicates (but for fn, which has queued by then), copies in flight, retries and unknown commits are those of Process, and so is the rest of what is
-// said there. fn is called once for each run of its statements: again, with a new batch, after a conflict or a
-// lost connection. A connection that breaks with the statements on their way costs an attempt, since they may have run.
-// So does one that was dead in the pool, unless the server had said so.
+// Results, duplicates (but for fn, which has queued by then), copies in flight, retries and unknown commits are those of
+// Process, and so is the rest of what is said there. fn is called once for each run of its statements: again, with a new
+// batch, after a conflict or a lost connection. A connection that breaks with the statements on their way costs an attempt,
+// since they may have run. So does one that was dead in the pool, unless the server had said so.
 //
 // The statements are one transaction: PostgreSQL's implicit one for a batch of INSERT, UPDATE, DELETE, MERGE, SELECT and
 // the like, BEGIN and COMMIT around it for others and with [Config.TxOptions].
