@@ -141,9 +141,9 @@ func TestBatchesInOppositeOrder(t *testing.T) {
 	w.requireEffects(50)
 }
 
-// A large batch is one transaction, and its memory is a small multiple of its ids'.
+// A large batch is one transaction, and its memory is a small multiple of its ids'. The test is not parallel: what the
+// whole process allocates is counted.
 func TestLargeBatch(t *testing.T) {
-	t.Parallel()
 	w := newWorld(t, func(c *txidem.Config) { c.Observer = nil })
 	msgs := numbered("%036d", 100_000)
 	deliver := txidem.WrapBatch(w.guard, itself, w.insertAll)
