@@ -4,13 +4,16 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/txidem/txidem-go/integration/pgproxy"
 	"github.com/txidem/txidem-go/txidem"
 )
 
@@ -358,4 +361,43 @@ func TestBatchThatConflictsUntilItsTimeIsOver(t *testing.T) {
 	msgs := []string{"a", "b", "bad", "", "c"}
 	fail := func(ctx context.Context, tx pgx.Tx) error { return raise(ctx, tx, "40001") }
 	w.requireOnlyBadFailed(msgs, w.deliverBatch(w.withBad(fail), msgs))
+}
+
+// A message without an id is not run again when the outcome of its COMMIT is unknown, also where the handler may have
+// committed by itself and a record proves nothing.
+func TestBatchWithoutAnIDWhoseCommitIsUnknown(t *testing.T) {
+	t.Parallel()
+	for name, touch := range map[string]func(pgx.Tx){"plain": func(pgx.Tx) {}, "Conn": func(tx pgx.Tx) { _ = tx.Conn() }} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			c := w.pool.Config().ConnConfig
+			proxy, err := pgproxy.Start(pgconn.NetworkAddress(c.Host, c.Port))
+			require.NoError(t, err)
+			t.Cleanup(proxy.Close)
+			pool := w.db.Pool(t, func(c *pgxpool.Config) {
+				c.ConnConfig.Host, c.ConnConfig.Port = "127.0.0.1", uint16(proxy.Addr().Port)
+				c.ConnConfig.Fallbacks, c.ConnConfig.TLSConfig = nil, nil
+			})
+			var armed atomic.Bool
+			proxy.Observe(func(m pgproxy.Message) pgproxy.Verdict {
+				if m.Direction == pgproxy.ToClient && armed.CompareAndSwap(true, false) {
+					return pgproxy.Drop
+				}
+				return pgproxy.Pass
+			})
+			h := func(ctx context.Context, tx pgx.Tx, fresh []string) error {
+				touch(tx)
+				err := w.insertAll(ctx, tx, fresh)
+				armed.Store(true)
+				return err
+			}
+			results := txidem.WrapBatch(newGuard(t, pool, &txidem.Config{Consumer: consumer}), itself, h)(t.Context(), []string{"a", ""})
+			proxy.Observe(nil)
+			require.ErrorIs(t, results[1].Err, txidem.ErrCommitUnknown)
+			require.Equal(t, name == "Conn", results[0].Err != nil, "%v", results[0].Err)
+			w.requireCalls(1)
+			require.Equal(t, 2, w.count(`SELECT count(*) FROM biz`))
+		})
+	}
 }

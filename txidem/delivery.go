@@ -113,7 +113,9 @@ func (g *Guard) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 // past says what the attempts so far can have left behind.
 func (d *delivery) past() past {
 	switch {
-	case d.unknown != nil && !d.unknown.doubtful:
+	case d.unknown != nil && d.unknown.doubtful:
+		return doubted
+	case d.unknown != nil:
 		return committing
 	case d.ran:
 		return ran

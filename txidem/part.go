@@ -29,7 +29,7 @@ type part struct {
 }
 
 func (p *part) open(ctx context.Context, conn *pgxpool.Conn, before past) (*transaction, Outcome, error) {
-	if before == committing {
+	if before == committing || before == doubted {
 		p.giveUpUnguarded()
 	}
 	p.fresh = p.unsettled(p.at)

@@ -54,8 +54,9 @@ type past int
 
 const (
 	nothing    past = iota // the handler did not run
-	ran                    // it ran, and COMMIT was not sent or was refused, or another COMMIT may have been its own
+	ran                    // it ran, and COMMIT was not sent or was refused
 	committing             // COMMIT was sent and its outcome is unknown
+	doubted                // the same, and the handler may have committed by itself before: a record proves too little
 )
 
 // errOvertaken: a record appeared between two attempts of one delivery, and no COMMIT of ours can have made it. A copy of
@@ -76,7 +77,7 @@ func (g *Guard) verdict(found record, id string, before past) (Outcome, error) {
 		return 0, g.keyed(ErrNoRecord, id)
 	case before == committing:
 		return Processed, nil
-	case before == ran:
+	case before == ran, before == doubted:
 		return 0, g.keyed(errOvertaken, id)
 	default:
 		return Duplicate, nil
