@@ -18,7 +18,7 @@ import (
 )
 
 // partings are the two ways to find the messages that fail.
-var partings = map[string][]txidem.Option{"halves": nil, "savepoints": {txidem.WithSavepoints()}}
+var partings = map[string][]txidem.BatchOption{"halves": nil, "savepoints": {txidem.WithSavepoints()}}
 
 // withBad makes a handler that inserts all rows, and does something more when the message "bad" is among its own.
 func (w *world) withBad(more func(ctx context.Context, tx pgx.Tx) error) func(context.Context, pgx.Tx, []string) error {
@@ -281,7 +281,7 @@ func TestBatchWithLeasesAndRowsKeptOut(t *testing.T) {
 // An observer that panics changes no result.
 func TestBatchAndPipelineWithAPanickingObserver(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *txidem.Config) { c.Observer = func(context.Context, txidem.Delivery) { panic("observer") } })
+	w := newWorld(t, func(c *txidem.Config) { c.Observer = func(context.Context, txidem.DeliveryEvent) { panic("observer") } })
 	require.Equal(t, []string{"processed", "processed", "duplicate"}, w.deliverBatch(w.insertAll, []string{"a", "b", "a"}))
 	w.requirePipeline(txidem.Processed, "c", w.queueOne)
 	w.requireEffects(3)

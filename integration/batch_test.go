@@ -52,7 +52,7 @@ func (w *world) poisoned(ids ...string) func(context.Context, pgx.Tx, []string) 
 }
 
 // deliverBatch delivers messages, which are their own ids, and returns what became of each, in short.
-func (w *world) deliverBatch(h func(context.Context, pgx.Tx, []string) error, msgs []string, opts ...txidem.Option) []string {
+func (w *world) deliverBatch(h func(context.Context, pgx.Tx, []string) error, msgs []string, opts ...txidem.BatchOption) []string {
 	w.t.Helper()
 	var all []string
 	results := txidem.WrapBatch(w.guard, itself, h, opts...)(w.t.Context(), msgs)
@@ -85,7 +85,7 @@ func TestBatch(t *testing.T) {
 
 func TestBatchWithFailingMessages(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]txidem.Option{"halves": nil, "savepoints": {txidem.WithSavepoints()}} {
+	for name, opts := range map[string][]txidem.BatchOption{"halves": nil, "savepoints": {txidem.WithSavepoints()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)

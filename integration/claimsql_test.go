@@ -215,7 +215,7 @@ func (j joiner) claim(tx sqlTx, id string) (txidem.Outcome, error) {
 	if err == nil || errors.Is(err, txidem.ErrAlreadyClaimed) {
 		j.requireLockTimeout(tx)
 	}
-	if err == nil && outcome == txidem.Processed {
+	if err == nil && outcome == txidem.Claimed {
 		j.work(tx)
 	}
 	return outcome, err
@@ -257,12 +257,12 @@ func (j joiner) tryOutcomes() {
 	err := j.inTx(j.t.Context(), func(tx sqlTx) error {
 		outcome, err := j.claim(tx, "m")
 		require.NoError(j.t, err)
-		require.Equal(j.t, txidem.Processed, outcome)
+		require.Equal(j.t, txidem.Claimed, outcome)
 		return io.EOF
 	})
 	require.ErrorIs(j.t, err, io.EOF)
 	j.requireEffects(0)
-	j.requireClaim(txidem.Processed, "m")
+	j.requireClaim(txidem.Claimed, "m")
 	j.requireClaim(txidem.Duplicate, "m")
 	j.requireOutcome(txidem.Duplicate, "m", j.ok) // Process knows what was claimed
 	j.requireEffects(1)
@@ -277,7 +277,7 @@ func (j joiner) tryDuplicate() {
 		require.NoError(j.t, err)
 		require.Equal(j.t, txidem.Duplicate, outcome)
 		outcome, err = j.claim(tx, "n")
-		require.Equal(j.t, txidem.Processed, outcome)
+		require.Equal(j.t, txidem.Claimed, outcome)
 		return err
 	}))
 	j.requireClaim(txidem.Duplicate, "n")
@@ -311,7 +311,7 @@ func (j joiner) trySavepoints() {
 	require.Equal(j.t, []string{"done"}, j.recordedIDs())
 	j.requireEffects(1)
 	j.requireClaim(txidem.Duplicate, "done")
-	j.requireClaim(txidem.Processed, "undone")
+	j.requireClaim(txidem.Claimed, "undone")
 	j.requireEffects(2)
 }
 
@@ -321,7 +321,7 @@ func (j joiner) claimBetween(tx sqlTx, id, before, after string) {
 	require.NoError(j.t, err)
 	outcome, err := j.claim(tx, id)
 	require.NoError(j.t, err)
-	require.Equal(j.t, txidem.Processed, outcome)
+	require.Equal(j.t, txidem.Claimed, outcome)
 	_, err = tx.ExecContext(j.t.Context(), after)
 	require.NoError(j.t, err)
 	j.requireLockTimeout(tx)
@@ -340,7 +340,7 @@ func (j joiner) tryCopyInFlight() {
 	require.ErrorIs(j.t, err, txidem.ErrInFlight)
 	require.True(j.t, txidem.Retryable(err))
 	require.Equal(j.t, io.EOF, h.err)
-	j.requireClaim(txidem.Processed, "m")
+	j.requireClaim(txidem.Claimed, "m")
 	j.requireEffects(1)
 }
 

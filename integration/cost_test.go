@@ -85,11 +85,11 @@ func TestRoundTripsOfAJoinedClaim(t *testing.T) {
 	wire := &turns{}
 	w := newWorld(t, wire.through(t))
 	tx := w.begin()
-	w.requireClaim(txidem.Processed, tx, "warm")
+	w.requireClaim(txidem.Claimed, tx, "warm")
 	requireAlreadyClaimed(t, w.guard, tx, "warm")
 	require.NoError(t, tx.Commit(t.Context()))
 	tx = w.begin()
-	require.Equal(t, 1, wire.during(func() { w.requireClaim(txidem.Processed, tx, "m") }))
+	require.Equal(t, 1, wire.during(func() { w.requireClaim(txidem.Claimed, tx, "m") }))
 	require.Equal(t, 2, wire.during(func() { w.requireClaim(txidem.Duplicate, tx, "warm") }))
 	require.NoError(t, tx.Rollback(t.Context()))
 }

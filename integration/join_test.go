@@ -32,13 +32,13 @@ func TestJoinedClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tx := w.begin()
-	w.requireClaim(txidem.Processed, tx, "m")
+	w.requireClaim(txidem.Claimed, tx, "m")
 	require.NoError(t, w.ok(t.Context(), tx))
 	require.NoError(t, tx.Rollback(t.Context()))
 	w.requireEffects(0)
 
 	tx = w.begin()
-	w.requireClaim(txidem.Processed, tx, "m")
+	w.requireClaim(txidem.Claimed, tx, "m")
 	require.NoError(t, w.ok(t.Context(), tx))
 	require.NoError(t, tx.Commit(t.Context()))
 	w.requireOutcome(txidem.Duplicate, "m", w.ok)
@@ -86,20 +86,20 @@ func TestAlreadyClaimed(t *testing.T) {
 	w.requireEffects(0)
 
 	tx := w.begin()
-	w.requireClaim(txidem.Processed, tx, "m")
+	w.requireClaim(txidem.Claimed, tx, "m")
 	sp, err := tx.Begin(t.Context())
 	require.NoError(t, err)
 	requireAlreadyClaimed(t, w.guard, sp, "m")
-	w.requireClaim(txidem.Processed, sp, "n") // this row belongs to the savepoint's own transaction id
+	w.requireClaim(txidem.Claimed, sp, "n") // this row belongs to the savepoint's own transaction id
 	requireAlreadyClaimed(t, w.guard, sp, "n")
 	require.NoError(t, sp.Commit(t.Context()))
 	requireAlreadyClaimed(t, w.guard, tx, "n")
 
 	sp, err = tx.Begin(t.Context())
 	require.NoError(t, err)
-	w.requireClaim(txidem.Processed, sp, "o")
+	w.requireClaim(txidem.Claimed, sp, "o")
 	require.NoError(t, sp.Rollback(t.Context()))
-	w.requireClaim(txidem.Processed, tx, "o") // rolled back with its savepoint, so free again
+	w.requireClaim(txidem.Claimed, tx, "o") // rolled back with its savepoint, so free again
 	require.NoError(t, tx.Rollback(t.Context()))
 	w.requireEffects(0)
 }

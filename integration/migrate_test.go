@@ -510,7 +510,7 @@ func (w *world) useOnce(table string) {
 	require.NoError(w.t, w.guard.Forget(w.t.Context(), "m"))
 	require.NoError(w.t, pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) error {
 		outcome, err := w.guard.ClaimTx(w.t.Context(), tx, "kept")
-		require.Equal(w.t, txidem.Processed, outcome)
+		require.Equal(w.t, txidem.Claimed, outcome)
 		return err
 	}))
 	require.Equal(w.t, 1, w.count(`SELECT count(*) FROM `+table))

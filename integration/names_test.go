@@ -92,7 +92,7 @@ func (w *world) forgetOneByOne(ids []string) {
 		}
 		require.NoError(w.t, pgx.BeginFunc(w.t.Context(), w.pool, func(tx pgx.Tx) error {
 			outcome, err := w.guard.ClaimTx(w.t.Context(), tx, id)
-			require.Equal(w.t, txidem.Processed, outcome, "%q", id)
+			require.Equal(w.t, txidem.Claimed, outcome, "%q", id)
 			return err
 		}))
 	}

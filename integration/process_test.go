@@ -343,7 +343,7 @@ func TestObserverIsToldAfterTheConnectionIsReleased(t *testing.T) {
 	t.Parallel()
 	var acquired []int32
 	w := newWorld(t, conns(1))
-	g := newGuard(t, w.pool, &txidem.Config{Consumer: consumer, Observer: func(ctx context.Context, d txidem.Delivery) {
+	g := newGuard(t, w.pool, &txidem.Config{Consumer: consumer, Observer: func(ctx context.Context, d txidem.DeliveryEvent) {
 		acquired = append(acquired, w.pool.Stat().AcquiredConns())
 		w.told.observe(ctx, d)
 		panic("dropped")

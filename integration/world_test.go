@@ -31,19 +31,19 @@ type world struct {
 // deliveries collects what an observer was told.
 type deliveries struct {
 	mu  sync.Mutex
-	all []txidem.Delivery
+	all []txidem.DeliveryEvent
 }
 
-func (d *deliveries) observe(_ context.Context, delivery txidem.Delivery) {
+func (d *deliveries) observe(_ context.Context, delivery txidem.DeliveryEvent) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all = append(d.all, delivery)
 }
 
-func (d *deliveries) list() []txidem.Delivery {
+func (d *deliveries) list() []txidem.DeliveryEvent {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return append([]txidem.Delivery(nil), d.all...)
+	return append([]txidem.DeliveryEvent(nil), d.all...)
 }
 
 const consumer = "ledger"

@@ -1,6 +1,7 @@
 package txidem
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -46,7 +47,7 @@ func (g *Guard) beginMany(ctx context.Context, conn *pgxpool.Conn, ids []string,
 	var claimed []string
 	var restored string
 	claimErr := br.QueryRow().Scan(&claimed, &restored)
-	err := firstOf(beginErr, claimErr, br.Close())
+	err := cmp.Or(beginErr, claimErr, br.Close())
 	expired := limit.lift()
 	if err != nil {
 		t.rollback(ctx)
@@ -68,14 +69,16 @@ func (g *Guard) beginUnguarded(ctx context.Context, conn *pgxpool.Conn) (*transa
 
 // beginWith sends BEGIN and the first statement of a transaction in one round trip. It returns the transaction in every
 // case: after an error it is to be rolled back.
-func beginWith(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOptions, first string, args ...any) (*transaction, int64, error) {
+func beginWith(
+	ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOptions, first string, args ...any,
+) (*transaction, int64, error) {
 	b := newBatch()
 	beginIn(b, opts)
 	b.Queue(first, args...)
 	br := conn.SendBatch(ctx, b)
 	_, beginErr := br.Exec()
 	tag, firstErr := br.Exec()
-	return &transaction{conn: conn, tx: br.Tx()}, tag.RowsAffected(), firstOf(beginErr, firstErr, br.Close())
+	return &transaction{conn: conn, tx: br.Tx()}, tag.RowsAffected(), cmp.Or(beginErr, firstErr, br.Close())
 }
 
 // beginIn queues BEGIN.

@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/txidem/txidem-go/internal/sqlgen"
+	"github.com/txidem/txidem-go/internal/sqltext"
 )
 
 // DefaultInFlightWait is the wait for a copy in flight when [Config.InFlightWait] is zero. It leaves most of the 30
@@ -107,7 +108,7 @@ func (c Config) validate() error {
 	if c.TxOptions.AccessMode == pgx.ReadOnly {
 		return &ConfigError{Field: "TxOptions", Problem: "has AccessMode read only: the claim is a write"}
 	}
-	if word, _ := nextWord(c.TxOptions.BeginQuery); c.TxOptions.BeginQuery != "" && word != "BEGIN" && word != "START" {
+	if word := sqltext.FirstWord(c.TxOptions.BeginQuery); c.TxOptions.BeginQuery != "" && word != "BEGIN" && word != "START" {
 		return &ConfigError{Field: "TxOptions", Problem: "has a BeginQuery that does not begin with BEGIN or START TRANSACTION: " +
 			"the claim would be committed by itself"}
 	}

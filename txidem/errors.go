@@ -3,48 +3,59 @@ package txidem
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/txidem/txidem-go/internal/handlertx"
 )
 
 // The errors of this package, for errors.Is. An error that the handler returned comes back as it is, or first in a chain.
 var (
-	// ErrInvalidID: the message id cannot be stored, or is empty and [Config.RequireID] is set. Nothing was sent to the
-	// server and the handler did not run. Permanent: see [*IDError] for the reason.
+	// ErrInvalidID is returned when the message id cannot be stored, or is empty and [Config.RequireID] is set. Nothing was
+	// sent to the server and the handler did not run. Not [Retryable]; an [*IDError] has the reason.
 	ErrInvalidID = errors.New("txidem: invalid message id")
 
-	// ErrInFlight: another copy of the message was being processed for the whole of [Config.InFlightWait], or somebody holds
-	// it under a lease, or the table was locked or the server silent for as long. This attempt did not run the handler, or
-	// what it queued in a pipeline, and nothing is held: have the message redelivered.
+	// ErrInFlight is returned when another copy of the message was being processed for the whole of [Config.InFlightWait], or
+	// the record says that somebody holds the message, or the table was locked or the server silent for as long. The
+	// handler did not run, or nothing of what it queued in a pipeline, and nothing is held: have the message redelivered.
 	ErrInFlight = errors.New("txidem: message is in flight")
 
-	// ErrAlreadyClaimed: the running transaction has claimed this message itself, as when a guard is used inside a guard
-	// with the same consumer. A mistake in the program, and never a duplicate: the work is not committed yet.
-	ErrAlreadyClaimed = errors.New("txidem: message already claimed in this transaction")
-
-	// ErrCommitUnknown: the connection broke while COMMIT was under way and it could not be found out whether the
-	// transaction was committed. Have the message redelivered: if it was, the redelivery is a Duplicate. For a message
+	// ErrCommitUnknown is returned when the connection broke while COMMIT was under way and it could not be found out whether
+	// the transaction was committed. Have the message redelivered: if it was, the redelivery is a Duplicate. For a message
 	// without an id nothing can find out, and a redelivery runs the handler again.
 	ErrCommitUnknown = errors.New("txidem: outcome of COMMIT is unknown")
 
-	// ErrTxControl: the handler ended the transaction, or tried to: Commit and Rollback belong to txidem. Nothing is stored
-	// but what a hidden COMMIT of the handler stored itself, and the record with it: the redelivery is then a Duplicate.
-	ErrTxControl = errors.New("txidem: the handler must not end the transaction")
-
-	// ErrTxAborted: a statement of the handler failed on the server and the handler returned nil all the same. PostgreSQL
-	// would have turned the COMMIT into a rollback, so it was not sent. Nothing is stored.
+	// ErrTxAborted is returned when a statement of the handler failed on the server and the handler returned nil all the same.
+	// PostgreSQL would have turned the COMMIT into a rollback, so it was not sent. Nothing is stored.
 	ErrTxAborted = errors.New("txidem: the transaction is aborted")
 
-	// ErrTxBusy: the handler returned while a query, batch or copy on the transaction was still open: rows not closed, or
-	// a goroutine still at work. Nothing is stored.
-	ErrTxBusy = errors.New("txidem: the transaction is still in use")
-
-	// ErrNoTable: the record table does not exist. Apply the migrations.
+	// ErrNoTable is returned when the record table does not exist. Apply the migrations.
 	ErrNoTable = errors.New("txidem: record table does not exist")
 
-	// ErrNoRecord: the claim inserted nothing and there is no record either: the record was deleted at this very moment, or
-	// a trigger, rule or row security policy on the table keeps rows out. Nothing of the handler's has run.
+	// ErrNoRecord is returned when the claim inserted nothing and there is no record either: the record was deleted at this
+	// very moment, or a trigger, rule or row security policy on the table keeps rows out. The handler did not run, or
+	// nothing of what it queued in a pipeline.
 	ErrNoRecord = errors.New("txidem: claim made no record")
+)
+
+// The mistakes of the program. A delivery that ends in one stores nothing, unless it says so, and is not [Retryable]: the
+// next one would end in the same way.
+var (
+	// ErrMisuse is what every mistake of the program is: those below, COPY FROM STDIN or a callback for an empty text in a
+	// pipeline, and a statement that was queued when the pipeline had been sent.
+	ErrMisuse = handlertx.ErrMisuse
+
+	// ErrTxControl is returned when the handler ended the transaction, or tried to: Commit and Rollback belong to txidem. Nothing
+	// is stored but what a hidden COMMIT of the handler stored itself, and the record with it: the redelivery is then a
+	// Duplicate.
+	ErrTxControl = handlertx.ErrTxControl
+
+	// ErrTxBusy is returned when the handler used the transaction twice at a time: it began a statement while the rows or
+	// results of another were open, or from another goroutine, or returned before they were closed. Nothing is stored.
+	ErrTxBusy = handlertx.ErrTxBusy
+
+	// ErrAlreadyClaimed is returned when the message is claimed a second time by its own handler, or in a transaction that
+	// has claimed it already. It is never a duplicate: the work is not committed yet.
+	ErrAlreadyClaimed = handlertx.Misuse("txidem: message already claimed in this transaction")
 )
 
 // IDError says why a message id was refused. errors.Is(err, ErrInvalidID) holds for it.
@@ -61,12 +72,11 @@ func (e *IDError) Error() string {
 // Is makes errors.Is(err, ErrInvalidID) true.
 func (e *IDError) Is(target error) bool { return target == ErrInvalidID }
 
-// InFlightError says which message was in flight, and for how long the claim had waited at most. errors.Is(err,
-// ErrInFlight) holds for it.
+// InFlightError says which message was in flight. errors.Is(err, ErrInFlight) holds for it.
 type InFlightError struct {
 	ID       string
 	Consumer string
-	Wait     time.Duration // the bound that was in force; 0 for a lease, which nobody waits for
+	Wait     time.Duration // Config.InFlightWait, or 0 when a record says that somebody holds the message: nobody waits for that
 	Cause    string        // what held it, as far as the server said
 
 	copy bool // it was a copy of the message, as the server said
@@ -85,15 +95,4 @@ type ConfigError struct {
 	Problem string // what is wrong with it
 }
 
-func (e *ConfigError) Error() string {
-	return e.Field + " " + e.Problem + ": correct the Config given to txidem"
-}
-
-// shown quotes an id for an error text and cuts it to a length that fits a log line.
-func shown(id string) string {
-	const most = 64
-	if len(id) <= most {
-		return fmt.Sprintf("%q", id)
-	}
-	return fmt.Sprintf("%q…", strings.ToValidUTF8(id[:most], ""))
-}
+func (e *ConfigError) Error() string { return "txidem: Config: " + e.Field + " " + e.Problem }

@@ -3,6 +3,7 @@ package txidem
 import (
 	"context"
 	"errors"
+	"reflect"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -10,14 +11,14 @@ import (
 	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
-// DB is what a Guard needs of a pool: *pgxpool.Pool has it. A Guard takes one connection at a time, so a pool of one is
-// enough.
+// DB is the pool of a Guard. What it returns is pgxpool's own, so that it is a *pgxpool.Pool, or something that lends the
+// connections of one. A Guard takes one connection at a time: a pool of one is enough.
 type DB interface {
 	Acquire(ctx context.Context) (*pgxpool.Conn, error)
 }
 
-// Guard gives the messages of one consumer an exactly-once effect. It is safe for concurrent use and meant to be made
-// once and shared. It holds no connection between calls.
+// Guard gives the messages of one consumer an exactly-once effect. It is made by [New] or [NewSQL], once, and shared: it is
+// safe for concurrent use. It holds no connection between calls.
 type Guard struct {
 	db       DB
 	cfg      Config
@@ -54,4 +55,67 @@ func New(db DB, cfg *Config) (*Guard, error) {
 	}
 	g.cfg.TxOptions.BeginQuery = beginQuery(c.TxOptions)
 	return g, nil
+}
+
+// ready says why the Guard cannot be used.
+func (g *Guard) ready() error {
+	if g == nil || g.db == nil {
+		return errors.New("txidem: the Guard is nil or its zero value: make it with New")
+	}
+	return nil
+}
+
+// isNil finds a nil pointer in an interface too: a transaction whose Begin failed is usually passed on as one.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
+}
+
+// Outcome is what became of a message that was delivered without an error. The zero value is none of them, so that it cannot
+// be taken for one by mistake.
+type Outcome int
+
+const (
+	// Processed means that the message's effect and its record are committed together: ack it. When the outcome of COMMIT
+	// was unknown for a while, a copy of the message may be the one that was processed.
+	Processed Outcome = iota + 1
+
+	// Duplicate means that the message was processed before, and that nothing was done for it now: ack it. In a transaction
+	// that the caller owns, skip the work.
+	Duplicate
+
+	// Unguarded means that the message has no id and there is no record of it: its effect is committed, or, in a transaction
+	// that the caller owns, yet to be made. A redelivery makes it again.
+	Unguarded
+
+	// Claimed means that the record is made in a transaction that the caller owns, by [Guard.ClaimTx] or [Guard.ClaimSQL]: do
+	// the work in it and commit, then ack.
+	Claimed
+)
+
+// String returns "processed", "duplicate", "unguarded", "claimed", or "none" for anything else.
+func (o Outcome) String() string {
+	switch o {
+	case Processed:
+		return "processed"
+	case Duplicate:
+		return "duplicate"
+	case Unguarded:
+		return "unguarded"
+	case Claimed:
+		return "claimed"
+	default:
+		return "none"
+	}
+}
+
+// outcomeOf keeps the rule that a delivery has an outcome or an error, never both.
+func outcomeOf(o Outcome, err error) (Outcome, error) {
+	if err != nil {
+		return 0, err
+	}
+	return o, nil
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
+
+	"github.com/txidem/txidem-go/internal/handlertx"
 )
 
 // noServer is a DB that must not be asked: it stands for "nothing was sent".
@@ -48,7 +50,7 @@ func TestNewRefuses(t *testing.T) {
 			var cfgErr *ConfigError
 			require.ErrorAs(t, err, &cfgErr)
 			require.Equal(t, tc.field, cfgErr.Field)
-			require.True(t, strings.HasPrefix(err.Error(), tc.field+" "), err.Error())
+			require.True(t, strings.HasPrefix(err.Error(), "txidem: Config: "+tc.field+" "), err.Error())
 		})
 	}
 }
@@ -85,7 +87,7 @@ func TestBadIDSendsNothing(t *testing.T) {
 			h := func(context.Context, pgx.Tx, string) error { t.Error("handler ran"); return nil }
 			return Wrap(g, func(s string) string { return s }, h)(ctx, bad)
 		},
-		"ClaimTx": func() error { _, err := g.ClaimTx(ctx, &handedTx{}, bad); return err },
+		"ClaimTx": func() error { _, err := g.ClaimTx(ctx, &handlertx.Tx{}, bad); return err },
 	}
 	for name, call := range calls {
 		require.ErrorIs(t, call(), ErrInvalidID, name)

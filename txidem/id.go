@@ -2,6 +2,7 @@ package txidem
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -39,3 +40,17 @@ func checkID(id string, required bool) (guarded bool, err error) {
 	}
 	return true, nil
 }
+
+// maxShown is how much of an id is shown, in bytes.
+const maxShown = 64
+
+// cut cuts an id to a length that fits a log line.
+func cut(id string) string {
+	if len(id) <= maxShown {
+		return id
+	}
+	return strings.ToValidUTF8(id[:maxShown], "") + "…"
+}
+
+// shown is an id in an error text: cut, and quoted.
+func shown(id string) string { return strconv.Quote(cut(id)) }

@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// Observer is told of every delivery that went through [Guard.Process], [Guard.Pipeline], [Wrap], [WrapPipeline],
-// [WrapBatch] or [WrapSeen], once, after its connection has been released. It is called by the goroutine of the delivery, for many deliveries at once, and delays the ack while
-// it runs. A panic in it is dropped: it changes no outcome. What [Guard.ClaimTx] joins is decided by the owner of the
-// transaction and not observed.
-type Observer func(ctx context.Context, d Delivery)
+// Observer is told what became of a message, once for each delivery of it, and in a batch once for each of its messages,
+// after the connection has been released. It is called by the goroutine of the delivery, for many deliveries at once, and
+// delays the ack while it runs. A panic in it is dropped: it changes no outcome.
+//
+// What [Guard.ClaimTx] and [Guard.ClaimSQL] claim is told when the claim is made, with the outcome Claimed and no attempts:
+// the owner of the transaction decides about the rest.
+type Observer func(ctx context.Context, e DeliveryEvent)
 
-// Delivery is what an Observer is told.
-type Delivery struct {
+// DeliveryEvent is what an [Observer] is told.
+type DeliveryEvent struct {
 	Consumer string // empty in the seen-set mode over a Store that is no Guard
 	ID       string // the message id, verbatim
 
@@ -28,49 +30,53 @@ type Delivery struct {
 	// was acked; another copy of the message would run the handler again.
 	RememberErr error
 
-	Attempts int // how often the handler was called, by a pipeline's duplicate too; in a batch, with this message
+	// Attempts is how often the handler was called, by a pipeline's duplicate too; in a batch, with this message.
+	Attempts int
 
-	// Claim is the time from the start until the handler could run: pool, BEGIN, claim; or the look into the seen-set. In a
-	// pipeline it is the time until the server had answered to everything. Handler is the time in the handler, over all
-	// attempts, and Total that from the start until the connection was released. A batch has one time for all its
-	// messages.
+	// Claim is the time that passed before the handler, in all attempts: for a connection, BEGIN and the claim, or for the
+	// look into the seen-set. In a pipeline it ends when the server has answered to the claim, and has most of the answer to
+	// the statements in it. Handler is the time in the handler, in all attempts. Total is the time from the start until
+	// the connection was released, pauses included. All messages of a batch have the durations of the whole batch.
 	Claim, Handler, Total time.Duration
 }
 
-// SlogObserver logs every delivery to l: duplicates and processed messages at debug level, unguarded ones and ids that
-// could not be remembered at warning level, errors at error level.
+// SlogObserver logs every delivery to l: what was processed, claimed or a duplicate at debug level, copies in flight at info
+// level, messages without an id and ids that could not be remembered at warning level, other errors at error level. Ids of
+// more than 64 bytes are cut.
 func SlogObserver(l *slog.Logger) Observer {
-	return func(ctx context.Context, d Delivery) {
-		l.LogAttrs(ctx, d.level(), "txidem delivery", d.attrs()...)
+	return func(ctx context.Context, e DeliveryEvent) {
+		l.LogAttrs(ctx, e.level(), "txidem delivery", e.attrs()...)
 	}
 }
 
-func (d Delivery) level() slog.Level {
+func (e DeliveryEvent) level() slog.Level {
 	switch {
-	case d.Err != nil:
+	case errors.Is(e.Err, ErrInFlight):
+		return slog.LevelInfo
+	case e.Err != nil:
 		return slog.LevelError
-	case d.RememberErr != nil || d.Outcome == Unguarded:
+	case e.RememberErr != nil || e.Outcome == Unguarded:
 		return slog.LevelWarn
 	default:
 		return slog.LevelDebug
 	}
 }
 
-func (d Delivery) attrs() []slog.Attr {
+func (e DeliveryEvent) attrs() []slog.Attr {
 	attrs := []slog.Attr{
-		slog.String("consumer", d.Consumer),
-		slog.String("message_id", d.ID),
-		slog.String("outcome", d.Outcome.String()),
-		slog.Int("attempts", d.Attempts),
-		slog.Duration("claim", d.Claim),
-		slog.Duration("handler", d.Handler),
-		slog.Duration("total", d.Total),
+		slog.String("consumer", e.Consumer),
+		slog.String("message_id", cut(e.ID)),
+		slog.String("outcome", e.Outcome.String()),
+		slog.Int("attempts", e.Attempts),
+		slog.Duration("claim", e.Claim),
+		slog.Duration("handler", e.Handler),
+		slog.Duration("total", e.Total),
 	}
-	if d.Err != nil {
-		attrs = append(attrs, slog.Any("error", d.Err))
+	if e.Err != nil {
+		attrs = append(attrs, slog.Any("error", e.Err))
 	}
-	if d.RememberErr != nil {
-		attrs = append(attrs, slog.Any("remember_error", d.RememberErr))
+	if e.RememberErr != nil {
+		attrs = append(attrs, slog.Any("remember_error", e.RememberErr))
 	}
 	return attrs
 }
@@ -78,31 +84,31 @@ func (d Delivery) attrs() []slog.Attr {
 // errUnfinished is what an observer is told when the handler did not return.
 var errUnfinished = errors.New("txidem: the handler panicked or called runtime.Goexit")
 
-// observe makes a delivery by run, which notes in d how it went, and tells the observer, if there is one.
-func (o Observer) observe(ctx context.Context, d *Delivery, run func() (Outcome, error)) (Outcome, error) {
+// observe makes a delivery by run, which notes in e how it went, and tells the observer, if there is one.
+func (o Observer) observe(ctx context.Context, e *DeliveryEvent, run func() (Outcome, error)) (Outcome, error) {
 	start := time.Now()
-	d.Err = errUnfinished
+	e.Err = errUnfinished
 	defer func() {
-		d.Total = time.Since(start)
-		o.tell(ctx, *d)
+		e.Total = time.Since(start)
+		o.tell(ctx, *e)
 	}()
-	d.Outcome, d.Err = run()
-	return d.Outcome, d.Err
+	e.Outcome, e.Err = run()
+	return e.Outcome, e.Err
 }
 
 // tell calls the observer and keeps its panic from changing what the delivery became.
-func (o Observer) tell(ctx context.Context, d Delivery) {
+func (o Observer) tell(ctx context.Context, e DeliveryEvent) {
 	if o == nil {
 		return
 	}
 	defer func() { _ = recover() }()
-	o(ctx, d)
+	o(ctx, e)
 }
 
 // call calls the handler and books the call.
-func (d *Delivery) call(handler func() error) error {
-	d.Attempts++
+func (e *DeliveryEvent) call(handler func() error) error {
+	e.Attempts++
 	start := time.Now()
-	defer func() { d.Handler += time.Since(start) }()
+	defer func() { e.Handler += time.Since(start) }()
 	return handler()
 }

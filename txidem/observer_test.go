@@ -15,14 +15,14 @@ import (
 func TestSlogObserver(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		delivery Delivery
+		delivery DeliveryEvent
 		level    string
 	}{
-		"processed":      {Delivery{Outcome: Processed}, "DEBUG"},
-		"duplicate":      {Delivery{Outcome: Duplicate}, "DEBUG"},
-		"unguarded":      {Delivery{Outcome: Unguarded}, "WARN"},
-		"not remembered": {Delivery{Outcome: Processed, RememberErr: errors.New("away")}, "WARN"},
-		"failed":         {Delivery{Err: errors.New("no")}, "ERROR"},
+		"processed":      {DeliveryEvent{Outcome: Processed}, "DEBUG"},
+		"duplicate":      {DeliveryEvent{Outcome: Duplicate}, "DEBUG"},
+		"unguarded":      {DeliveryEvent{Outcome: Unguarded}, "WARN"},
+		"not remembered": {DeliveryEvent{Outcome: Processed, RememberErr: errors.New("away")}, "WARN"},
+		"failed":         {DeliveryEvent{Err: errors.New("no")}, "ERROR"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,12 +1,14 @@
 package txidem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/txidem/txidem-go/internal/handlertx"
 	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
@@ -14,10 +16,10 @@ import (
 type record int
 
 const (
-	noRecord  record = iota
-	processed        // some transaction processed the message and committed
-	leased           // somebody holds the message and has not processed it
-	ours             // the running transaction wrote it
+	recordNone      record = iota
+	recordProcessed        // some transaction processed the message and committed
+	recordHeld             // processed_at is NULL: somebody holds the message and has not processed it
+	recordOurs             // the running transaction wrote it
 )
 
 // scanner is the one method that a row of pgx and one of database/sql share.
@@ -29,9 +31,9 @@ func scanRecord(row scanner) (record, error) {
 	err := row.Scan(&done, &own)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return noRecord, nil
+		return recordNone, nil
 	case err != nil:
-		return noRecord, err
+		return recordNone, err
 	default:
 		return recordOf(done, own), nil
 	}
@@ -41,22 +43,22 @@ func scanRecord(row scanner) (record, error) {
 func recordOf(done, own bool) record {
 	switch {
 	case own:
-		return ours
+		return recordOurs
 	case !done:
-		return leased
+		return recordHeld
 	default:
-		return processed
+		return recordProcessed
 	}
 }
 
-// past is what the earlier attempts of a delivery can have left behind.
-type past int
+// history is what the earlier attempts of a delivery can have left behind.
+type history int
 
 const (
-	nothing    past = iota // the handler did not run
-	ran                    // it ran, and COMMIT was not sent or was refused
-	committing             // COMMIT was sent and its outcome is unknown
-	doubted                // the same, and the handler may have committed by itself before: a record proves too little
+	historyNone       history = iota // the handler did not run
+	historyRan                       // it ran, and COMMIT was not sent or was refused
+	historyCommitSent                // COMMIT was sent and its outcome is unknown
+	historyDoubtful                  // the same, and the handler may have committed by itself before: a record proves too little
 )
 
 // errOvertaken: a record appeared between two attempts of one delivery, and no COMMIT of ours can have made it. A copy of
@@ -67,17 +69,17 @@ var errOvertaken = errors.New("txidem: the message was recorded as processed whi
 
 // verdict turns what a claim without a row has found into its result. Whether a claimed-before message is a duplicate is
 // decided here and nowhere else.
-func (g *Guard) verdict(found record, id string, before past) (Outcome, error) {
+func (g *Guard) verdict(found record, id string, before history) (Outcome, error) {
 	switch {
-	case found == leased:
-		return 0, &InFlightError{ID: id, Consumer: g.cfg.Consumer, Cause: "it is leased"}
-	case found == ours:
+	case found == recordHeld:
+		return 0, &InFlightError{ID: id, Consumer: g.cfg.Consumer, Cause: "somebody holds it, and has not processed it"}
+	case found == recordOurs:
 		return 0, g.keyed(ErrAlreadyClaimed, id)
-	case found == noRecord:
+	case found == recordNone:
 		return 0, g.keyed(ErrNoRecord, id)
-	case before == committing:
+	case before == historyCommitSent:
 		return Processed, nil
-	case before == ran, before == doubted:
+	case before == historyRan, before == historyDoubtful:
 		return 0, g.keyed(errOvertaken, id)
 	default:
 		return Duplicate, nil
@@ -94,9 +96,9 @@ func (g *Guard) lookAndRollback(ctx context.Context, t *transaction, id string) 
 	b.Queue(sqlgen.Rollback)
 	br := t.conn.SendBatch(ctx, b)
 	found, err := scanRecord(br.QueryRow())
-	if err := firstOf(err, br.Close()); err != nil {
+	if err := cmp.Or(err, br.Close()); err != nil {
 		t.rollback(ctx)
-		return noRecord, g.explain(ctx, lookingAtRecord, err)
+		return recordNone, g.explain(ctx, lookingAtRecord, err)
 	}
 	return found, nil
 }
@@ -129,22 +131,22 @@ func (g *Guard) rollbackAndLook(ctx context.Context, t *transaction, id string) 
 	t.over = true
 	conn := t.conn.Conn()
 	b := &pgconn.Batch{}
-	if conn.PgConn().TxStatus() != statusIdle {
+	if conn.PgConn().TxStatus() != handlertx.StatusIdle {
 		b.ExecParams(sqlgen.Rollback, nil, nil, nil, nil)
 	}
 	b.ExecParams(g.sql.Look, [][]byte{[]byte(id), []byte(g.cfg.Consumer)}, nil, nil, nil)
 	results := conn.PgConn().ExecBatch(ctx, b)
-	found := noRecord
+	found := recordNone
 	var err error
 	for results.NextResult() {
 		rows := pgx.RowsFromResultReader(conn.TypeMap(), results.ResultReader())
 		for rows.Next() {
 			found, err = scanRecord(rows)
 		}
-		err = firstOf(err, rows.Err())
+		err = cmp.Or(err, rows.Err())
 	}
-	if err := firstOf(err, results.Close()); err != nil {
-		return noRecord, g.explain(ctx, lookingAtRecord, err)
+	if err := cmp.Or(err, results.Close()); err != nil {
+		return recordNone, g.explain(ctx, lookingAtRecord, err)
 	}
 	return found, nil
 }

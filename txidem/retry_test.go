@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 )
@@ -48,33 +47,3 @@ type driverError string
 
 func (o driverError) Error() string    { return "other driver: " + string(o) }
 func (o driverError) SQLState() string { return string(o) }
-
-// Only what the server decides before it commits proves that it did not.
-func TestProvesRollback(t *testing.T) {
-	t.Parallel()
-	pgError := func(severity, code string) error {
-		return fmt.Errorf("wrapped: %w", &pgconn.PgError{SeverityUnlocalized: severity, Code: code})
-	}
-	for name, tc := range map[string]struct {
-		err    error
-		proves bool
-	}{
-		"commit became rollback":      {pgx.ErrTxCommitRollback, true},
-		"deferred constraint":         {pgError("ERROR", "23505"), true},
-		"serialization failure":       {pgError("ERROR", "40001"), true},
-		"transaction aborted":         {pgError("ERROR", "25P02"), true},
-		"raised by a trigger":         {pgError("ERROR", "P0001"), true},
-		"canceled, perhaps too late":  {pgError("ERROR", "57014"), false},
-		"terminated, perhaps late":    {pgError("FATAL", "57P01"), false},
-		"fatal, whatever its class":   {pgError("FATAL", "25P03"), false},
-		"out of something":            {pgError("ERROR", "53100"), false},
-		"connection":                  {io.ErrUnexpectedEOF, false},
-		"context":                     {context.DeadlineExceeded, false},
-		"a class that is not one yet": {pgError("ERROR", ""), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, tc.proves, provesRollback(tc.err))
-		})
-	}
-}

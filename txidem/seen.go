@@ -5,6 +5,29 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/txidem/txidem-go/internal/pgerr"
+)
+
+// Store is the seen-set contract: three methods that remember which messages a consumer has finished. [Guard] keeps the
+// set in PostgreSQL, in the same records that Process makes; [MemoryStore] keeps it in memory. Implementations are safe
+// for concurrent use.
+//
+// An empty id is nobody's: Seen says false, Remember and Forget do nothing.
+type Store interface {
+	// Seen reports whether the id was remembered.
+	Seen(ctx context.Context, id string) (bool, error)
+
+	// Remember adds the id. It is called after the handler has succeeded. Remembering an id twice is no error.
+	Remember(ctx context.Context, id string) error
+
+	// Forget removes the id, so that the next delivery of the message runs. Forgetting an unknown id is no error.
+	Forget(ctx context.Context, id string) error
+}
+
+var (
+	_ Store = (*Guard)(nil)
+	_ Store = (*MemoryStore)(nil)
 )
 
 // Seen reports whether this consumer has processed the message, in whichever mode. A message that somebody holds under a
@@ -16,10 +39,10 @@ func (g *Guard) Seen(ctx context.Context, id string) (bool, error) {
 		return false, err
 	}
 	found, err := g.find(ctx, id)
-	if err != nil || found == noRecord {
+	if err != nil || found == recordNone {
 		return false, err
 	}
-	outcome, err := g.verdict(found, id, nothing)
+	outcome, err := g.verdict(found, id, historyNone)
 	return outcome == Duplicate, err
 }
 
@@ -38,7 +61,7 @@ func (g *Guard) Remember(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	_, err = g.verdict(found, id, nothing)
+	_, err = g.verdict(found, id, historyNone)
 	return err
 }
 
@@ -51,7 +74,7 @@ func (g *Guard) Forget(ctx context.Context, id string) error {
 	if err != nil || !guarded {
 		return err
 	}
-	return g.insist(ctx, func(conn *pgxpool.Conn) error {
+	return g.withRetry(ctx, func(conn *pgxpool.Conn) error {
 		t, claimed, err := g.begin(ctx, conn, forgetting, id)
 		if err != nil {
 			return err
@@ -69,8 +92,8 @@ var forgetting = pgx.TxOptions{BeginQuery: beginQuery(pgx.TxOptions{IsoLevel: pg
 // a processed message when there was one.
 func (g *Guard) forget(ctx context.Context, t *transaction, claimed bool, id string) error {
 	tag, err := t.tx.Exec(ctx, g.sql.Delete, id, g.consumer)
-	if sqlState(err) == stateLockTimeout { // of the claim, which found the key taken: it bounds the wait for the row too
-		return g.inFlight(id, "its record was being removed the whole wait long")
+	if pgerr.State(err) == pgerr.LockNotAvailable { // of the claim, which found the key taken: it bounds the wait for the row too
+		return g.inFlight(id, "its record is being removed")
 	}
 	if err != nil {
 		return g.explain(ctx, "delete the record", err)
@@ -80,8 +103,8 @@ func (g *Guard) forget(ctx context.Context, t *transaction, claimed bool, id str
 		if err != nil {
 			return g.explain(ctx, lookingAtRecord, err)
 		}
-		if found != noRecord {
-			_, err = g.verdict(found, id, nothing)
+		if found != recordNone {
+			_, err = g.verdict(found, id, historyNone)
 			return err
 		}
 	}
@@ -90,7 +113,7 @@ func (g *Guard) forget(ctx context.Context, t *transaction, claimed bool, id str
 
 // find reads the record of a message.
 func (g *Guard) find(ctx context.Context, id string) (found record, err error) {
-	err = g.insist(ctx, func(conn *pgxpool.Conn) error {
+	err = g.withRetry(ctx, func(conn *pgxpool.Conn) error {
 		found, err = scanRecord(conn.QueryRow(ctx, g.sql.Look, id, g.consumer))
 		if err != nil {
 			return g.explain(ctx, lookingAtRecord, err)
@@ -102,7 +125,7 @@ func (g *Guard) find(ctx context.Context, id string) (found record, err error) {
 
 // insert makes the record in a transaction of one statement. It is the same statement as the claim of Process.
 func (g *Guard) insert(ctx context.Context, id string) (made bool, err error) {
-	err = g.insist(ctx, func(conn *pgxpool.Conn) error {
+	err = g.withRetry(ctx, func(conn *pgxpool.Conn) error {
 		bounded, cancel := context.WithTimeout(ctx, g.claimTime())
 		defer cancel()
 		tag, err := conn.Exec(bounded, g.sql.Claim, id, g.consumer, g.wait, g.idle)
@@ -115,9 +138,9 @@ func (g *Guard) insert(ctx context.Context, id string) (made bool, err error) {
 	return made, err
 }
 
-// insist lends a connection of the pool to fn, and again after a failure that a new connection or transaction can mend,
+// withRetry lends a connection of the pool to fn, and again after a failure that a new connection or transaction can mend,
 // within the time of [Config.Retry]. fn can be repeated without harm, or its error is ErrCommitUnknown.
-func (g *Guard) insist(ctx context.Context, fn func(conn *pgxpool.Conn) error) error {
+func (g *Guard) withRetry(ctx context.Context, fn func(conn *pgxpool.Conn) error) error {
 	b := g.newBudget()
 	for {
 		lost := false
@@ -126,7 +149,11 @@ func (g *Guard) insist(ctx context.Context, fn func(conn *pgxpool.Conn) error) e
 			lost = conn.Conn().IsClosed()
 			return err
 		})
-		if err == nil || !b.allows(ctx, beforeHandler(ctx, err, lost), 0) {
+		if err == nil {
+			return nil
+		}
+		d, err := decide(failure{phase: phaseOpen, err: err, ctxErr: ctx.Err(), closed: lost})
+		if !b.allows(ctx, d, 0) {
 			return err
 		}
 	}

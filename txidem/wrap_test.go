@@ -37,7 +37,7 @@ type seenHarness struct {
 	store   *brokenStore
 	calls   int
 	result  error
-	told    []Delivery
+	told    []DeliveryEvent
 	deliver func(ctx context.Context, id string) error
 }
 
@@ -47,11 +47,11 @@ func newSeenHarness(t *testing.T) *seenHarness {
 	h.deliver = WrapSeen(h.store, func(id string) string { return id }, func(context.Context, string) error {
 		h.calls++
 		return h.result
-	}, WithObserver(func(_ context.Context, d Delivery) { h.told = append(h.told, d) }))
+	}, WithObserver(func(_ context.Context, d DeliveryEvent) { h.told = append(h.told, d) }))
 	return h
 }
 
-func (h *seenHarness) last() Delivery { return h.told[len(h.told)-1] }
+func (h *seenHarness) last() DeliveryEvent { return h.told[len(h.told)-1] }
 
 func TestWrapSeenFailedFirstAttempt(t *testing.T) {
 	t.Parallel()
@@ -122,11 +122,11 @@ func TestWrapSeenPanicAndGoexit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newMemory(t, 0, 0)
-			var told []Delivery
+			var told []DeliveryEvent
 			deliver := WrapSeen(s, func(id string) string { return id }, func(context.Context, string) error {
 				leave()
 				return nil
-			}, WithObserver(func(_ context.Context, d Delivery) { told = append(told, d) }))
+			}, WithObserver(func(_ context.Context, d DeliveryEvent) { told = append(told, d) }))
 			var value any
 			done := make(chan struct{})
 			go func() {
@@ -149,7 +149,7 @@ func TestObserverPanicChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newMemory(t, 0, 0)
 	deliver := WrapSeen(s, func(id string) string { return id }, func(context.Context, string) error { return nil },
-		WithObserver(func(context.Context, Delivery) { panic("observer") }))
+		WithObserver(func(context.Context, DeliveryEvent) { panic("observer") }))
 	require.NoError(t, deliver(t.Context(), "m"))
 	require.True(t, seen(t, s, "m"))
 }

@@ -28,6 +28,7 @@ func (c *client) claimTx(ctx context.Context, id string) (outcome txidem.Outcome
 		if err != nil || outcome == txidem.Duplicate {
 			return err
 		}
+		outcome = txidem.Processed
 		return effect(ctx, tx, id)
 	})
 	return outcome, err

@@ -23,7 +23,7 @@ type tally struct {
 	open                          atomic.Int64 // deliveries that are under way
 }
 
-func (y *tally) observe(_ context.Context, d txidem.Delivery) {
+func (y *tally) observe(_ context.Context, d txidem.DeliveryEvent) {
 	switch {
 	case d.Err != nil:
 		y.errors.Add(1)

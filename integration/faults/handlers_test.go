@@ -38,7 +38,7 @@ type script struct {
 
 	queue queueFunc // in place of run, in the mode Pipeline
 	batch batchFunc // in place of run, in the mode WrapBatch
-	opts  []txidem.Option
+	opts  []txidem.BatchOption
 }
 
 func (s script) String() string { return s.name }

@@ -17,7 +17,7 @@ type batchFunc func(ctx context.Context, tx pgx.Tx, s *story, parts []string) er
 var batches = []script{
 	{name: "one statement", batch: insertParts, parts: batchParts},
 	{name: "error first", batch: poisonFirst, parts: batchParts},
-	{name: "error first, in savepoints", batch: poisonFirst, parts: batchParts, opts: []txidem.Option{txidem.WithSavepoints()}},
+	{name: "error first, in savepoints", batch: poisonFirst, parts: batchParts, opts: []txidem.BatchOption{txidem.WithSavepoints()}},
 	{name: "refused COMMIT first", batch: orphanFirst, parts: batchParts},
 }
 

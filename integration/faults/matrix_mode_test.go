@@ -70,7 +70,7 @@ func process(ctx context.Context, l *line, s *story) error {
 
 // ackable refuses an outcome that a message with an id cannot have.
 func ackable(outcome txidem.Outcome, err error) error {
-	if err == nil && outcome != txidem.Processed && outcome != txidem.Duplicate {
+	if err == nil && outcome != txidem.Processed && outcome != txidem.Duplicate && outcome != txidem.Claimed {
 		return fmt.Errorf("the outcome %v without an error", outcome)
 	}
 	return err
@@ -114,7 +114,7 @@ func wrapSeen(ctx context.Context, l *line, s *story) error {
 		defer s.reach(atCommit)
 		return pgx.BeginFunc(ctx, l.pool, func(tx pgx.Tx) error { return l.script.run(ctx, tx, s) })
 	}
-	observe := func(_ context.Context, d txidem.Delivery) {
+	observe := func(_ context.Context, d txidem.DeliveryEvent) {
 		if d.RememberErr != nil {
 			s.forgotten.Store(true)
 		}

@@ -323,7 +323,7 @@ func (m *machine) join(t *rapid.T) {
 		require.Equal(t, txidem.Duplicate, outcome)
 	default:
 		require.NoError(t, err)
-		require.Equal(t, txidem.Processed, outcome)
+		require.Equal(t, txidem.Claimed, outcome)
 		require.NoError(t, transfer(ctx, tx, id))
 		if commit {
 			require.NoError(t, tx.Commit(ctx))

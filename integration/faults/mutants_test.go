@@ -55,7 +55,7 @@ var mutants = []mutant{
 	{
 		name: "unknown COMMIT taken for success",
 		edits: []edit{{
-			"txidem/transaction.go",
+			"txidem/commit.go",
 			"\treturn &commitUnknownError{cause: cause, doubtful: t.doubtful}\n",
 			"\t_ = cause\n\treturn nil\n",
 		}},
@@ -65,9 +65,9 @@ var mutants = []mutant{
 	{
 		name: "no guard on the end of the transaction",
 		edits: []edit{
-			{"txidem/transaction.go", "\tif t.doubtful {\n", "\tif false {\n"},
-			{"txidem/transaction.go", "\tcase conn.TxStatus() == statusAborted:\n", "\tcase false:\n"},
-			{"txidem/transaction.go", "\tcase conn.TxStatus() == statusIdle:\n", "\tcase false:\n"},
+			{"txidem/commit.go", "\tif t.doubtful {\n", "\tif false {\n"},
+			{"txidem/commit.go", "\tcase conn.TxStatus() == handlertx.StatusAborted:\n", "\tcase false:\n"},
+			{"txidem/commit.go", "\tcase conn.TxStatus() == handlertx.StatusIdle:\n", "\tcase false:\n"},
 		},
 		cells:     endedByHandlers,
 		complaint: "lost: acked true",

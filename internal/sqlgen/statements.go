@@ -74,7 +74,7 @@ const (
 	Rollback = "rollback /* txidem */"
 
 	// GuardedCommit is Commit for a transaction that may not be the one that a claim or Mark began. It is one message.
-	GuardedCommit = Guard + "; " + Commit
+	GuardedCommit = AssertMark + "; " + Commit
 )
 
 // Begin renders the beginning of a transaction with the modes that follow BEGIN. Empty ones are left out.
@@ -88,13 +88,13 @@ func Begin(modes ...string) string {
 	return text + " /* txidem */"
 }
 
-// Guard looks for the mark, a setting that is local to the transaction of the claim: where it is gone, the transaction
+// AssertMark looks for the mark, a setting that is local to the transaction of the claim: where it is gone, the transaction
 // was ended behind our back, and whatever is open now is another one. Then the cast fails, with GuardText in the error, and
 // what follows is not reached.
-const Guard = `SELECT (CASE WHEN coalesce(current_setting('txidem.lock_timeout', true), '') <> '' THEN '1'
+const AssertMark = `SELECT (CASE WHEN coalesce(current_setting('txidem.lock_timeout', true), '') <> '' THEN '1'
   ELSE '` + GuardText + `' END)::int`
 
-// GuardText is found in the error of Guard when the transaction is not the one that was begun.
+// GuardText is found in the error of AssertMark when the transaction is not the one that was begun.
 const GuardText = "txidem: not the transaction of the claim"
 
 // NotClaimedText is found in the error of Pipeline when it made no record.

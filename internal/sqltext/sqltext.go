@@ -1,4 +1,6 @@
-package txidem
+// Package sqltext looks at the beginning of SQL texts: what kind of statement is this, and can it end a transaction? It is a
+// scanner for white space, comments and words, and no parser.
+package sqltext
 
 import (
 	"strings"
@@ -6,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// txControl returns the transaction control that a statement begins with, in capitals, or "". Savepoints are none:
+// Control returns the transaction control that a statement begins with, in capitals, or "". Savepoints are none:
 // SAVEPOINT, RELEASE and ROLLBACK TO stay inside the transaction. Only the beginning is looked at, which is all that the
 // extended protocol takes; what a string of several statements hides is found afterwards.
-func txControl(sql string) string {
+func Control(sql string) string {
 	first, rest := nextWord(sql)
 	switch first {
 	case "BEGIN", "START", "COMMIT", "END", "ABORT":
@@ -20,17 +22,17 @@ func txControl(sql string) string {
 		}
 		return first
 	case "PREPARE":
-		if second, _ := nextWord(rest); second == "TRANSACTION" {
+		if FirstWord(rest) == "TRANSACTION" {
 			return "PREPARE TRANSACTION"
 		}
 	}
 	return ""
 }
 
-// plain reports whether a text is one statement that reads or writes rows. Such a statement cannot end a transaction, not
+// Plain reports whether a text is one statement that reads or writes rows. Such a statement cannot end a transaction, not
 // even an implicit one, which a procedure or a DO block can end.
-func plain(sql string, args []any) bool {
-	switch word, _ := nextWord(sql); word {
+func Plain(sql string, args []any) bool {
+	switch FirstWord(sql) {
 	case "INSERT", "UPDATE", "DELETE", "MERGE", "SELECT", "WITH", "VALUES", "TABLE":
 		return single(sql, args)
 	default:
@@ -38,14 +40,15 @@ func plain(sql string, args []any) bool {
 	}
 }
 
-// contained reports whether a text is one statement that cannot end the transaction block it is in. Control that is not for
+// Contained reports whether a text is one statement that cannot end the transaction block it is in. Control that is not for
 // savepoints has been refused before. A text that begins with another word may be the name of any prepared statement.
-func contained(sql string, args []any) bool {
-	switch word, _ := nextWord(sql); word {
-	case "SAVEPOINT", "RELEASE", "ROLLBACK", "SET", "RESET", "LOCK", "CALL", "DO", "NOTIFY", "COPY", "TRUNCATE", "CREATE", "ALTER", "DROP":
+func Contained(sql string, args []any) bool {
+	switch FirstWord(sql) {
+	case "SAVEPOINT", "RELEASE", "ROLLBACK", "SET", "RESET", "LOCK", "CALL", "DO", "NOTIFY", "COPY", "TRUNCATE",
+		"CREATE", "ALTER", "DROP":
 		return single(sql, args)
 	default:
-		return plain(sql, args)
+		return Plain(sql, args)
 	}
 }
 
@@ -55,14 +58,14 @@ func single(sql string, args []any) bool {
 	return !strings.Contains(strings.TrimRight(sql, "; \t\r\n"), ";") && !rewritten(args)
 }
 
-// copiesIn reports whether a statement waits for rows from the client.
-func copiesIn(sql string) bool {
+// CopiesIn reports whether a statement waits for rows from the client.
+func CopiesIn(sql string) bool {
 	word, rest := nextWord(sql)
 	return word == "COPY" && strings.Contains(strings.ToUpper(rest), "STDIN")
 }
 
-// blank reports whether a text has no statement in it.
-func blank(sql string) bool { return skipBlank(sql) == "" }
+// Blank reports whether a text has no statement in it.
+func Blank(sql string) bool { return skipBlank(sql) == "" }
 
 // rewritten reports whether pgx will have the text changed by code that is not its own. Options come before arguments.
 func rewritten(args []any) bool {
@@ -85,6 +88,12 @@ func rollsBackToSavepoint(rest string) bool {
 		word, _ = nextWord(rest)
 	}
 	return word == "TO"
+}
+
+// FirstWord returns the first word of a text in capitals.
+func FirstWord(sql string) string {
+	word, _ := nextWord(sql)
+	return word
 }
 
 // nextWord returns the first word of sql in capitals, and what follows it. White space, comments and empty statements

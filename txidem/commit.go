@@ -9,17 +9,16 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/txidem/txidem-go/internal/handlertx"
+	"github.com/txidem/txidem-go/internal/pgerr"
 	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
 // endLimit bounds a rollback that goes on after the caller's context has ended.
 const endLimit = 5 * time.Second
 
-// The transaction states that the server reports with every answer.
-const (
-	statusIdle    = 'I' // no transaction
-	statusAborted = 'E' // a statement failed, everything until ROLLBACK is refused
-)
+// resolveLimit is added to InFlightWait for finding out what became of a COMMIT: the time for a connection to be had.
+const resolveLimit = 5 * time.Second
 
 // commitUnknownError is what commit returns when the server did not say what it did.
 type commitUnknownError struct {
@@ -37,9 +36,6 @@ func (e *commitUnknownError) Is(target error) bool { return target == ErrCommitU
 
 func (e *commitUnknownError) Unwrap() error { return e.cause }
 
-// errEnded: there is no transaction any more.
-var errEnded = fmt.Errorf("%w: it was ended by a statement of the handler", ErrTxControl)
-
 // errHiddenFailure: nothing more can be done in the transaction, and nobody said so.
 var errHiddenFailure = fmt.Errorf("%w: a statement failed and the handler returned nil: return the error, or use a savepoint (tx.Begin)",
 	ErrTxAborted)
@@ -47,12 +43,12 @@ var errHiddenFailure = fmt.Errorf("%w: a statement failed and the handler return
 // errConnLost: the connection broke before COMMIT was sent, so nothing is committed.
 var errConnLost = errors.New("txidem: the connection was lost while the handler ran: nothing is stored")
 
-// transaction is the transaction of one attempt. It ends once, by commit or by rollback; everything about how a
-// transaction ends is in this file. It is used by one goroutine.
+// transaction is the transaction of one attempt. It ends once, by commit or by rollback, or, where a COMMIT or ROLLBACK
+// travels with other statements, with those: a pipeline's, and the look at a record. It is used by one goroutine.
 type transaction struct {
 	conn *pgxpool.Conn
 	tx   pgx.Tx
-	over bool // commit was sent: the transaction is not ours any more
+	over bool // its end is decided, and sent unless the connection broke
 
 	// doubtful is set when the handler may have ended the transaction unseen and begun another: then COMMIT asks for it.
 	doubtful bool
@@ -82,13 +78,13 @@ func (t *transaction) end(ctx context.Context) error {
 func (t *transaction) judge(ctx context.Context, err error) error {
 	status := t.conn.Conn().PgConn().TxStatus()
 	switch {
-	case err == nil && status == statusIdle:
+	case err == nil && status == handlertx.StatusIdle:
 		return nil
 	case err == nil:
 		return t.unknown(fmt.Errorf("txidem: the transaction status is %q after COMMIT", status))
-	case endedBehindUs(err):
+	case pgerr.HasText(err, sqlgen.GuardText):
 		return fmt.Errorf("%w: it was ended by a statement of the handler, and what is open now is another one", ErrTxControl)
-	case provesRollback(err):
+	case pgerr.ProvesRollback(err):
 		return withContext(ctx, "COMMIT was refused and nothing is stored", err)
 	default:
 		return t.unknown(err)
@@ -109,11 +105,11 @@ func (t *transaction) committable(ctx context.Context) error {
 	case conn.IsClosed():
 		return errConnLost
 	case conn.IsBusy():
-		return fmt.Errorf("%w: close rows and batches, and wait for goroutines, before the handler returns", ErrTxBusy)
-	case conn.TxStatus() == statusAborted:
+		return handlertx.ErrLeftOpen
+	case conn.TxStatus() == handlertx.StatusAborted:
 		return errHiddenFailure
-	case conn.TxStatus() == statusIdle:
-		return errEnded
+	case conn.TxStatus() == handlertx.StatusIdle:
+		return handlertx.ErrEnded
 	default:
 		return nil
 	}
@@ -127,7 +123,7 @@ func (t *transaction) rollback(ctx context.Context) {
 	}
 	t.over = true
 	conn := t.conn.Conn().PgConn()
-	if conn.IsClosed() || conn.TxStatus() == statusIdle && !conn.IsBusy() {
+	if conn.IsClosed() || conn.TxStatus() == handlertx.StatusIdle && !conn.IsBusy() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)

@@ -2,22 +2,21 @@ package txidem
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/txidem/txidem-go/internal/handlertx"
 	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
 // noWait is the lock_timeout of a claim that does not wait: 0 would mean for ever.
 var noWait any = sqlgen.Timeout(time.Millisecond)
 
-// part is the load of one delivery of a batch: messages that are claimed and processed together.
-type part struct {
+// batchPart is the mode of messages of a batch that are claimed and processed together.
+type batchPart struct {
 	*batch
 	at    []int // the places of its messages in the batch
 	fresh []int // those that the handler has in this attempt
@@ -28,8 +27,8 @@ type part struct {
 	failed map[int]error
 }
 
-func (p *part) open(ctx context.Context, conn *pgxpool.Conn, before past) (*transaction, Outcome, error) {
-	if before == committing || before == doubted {
+func (p *batchPart) open(ctx context.Context, conn *pgxpool.Conn, before history) (*transaction, Outcome, error) {
+	if before == historyCommitSent || before == historyDoubtful {
 		p.giveUpUnguarded()
 	}
 	p.fresh = p.unsettled(p.at)
@@ -53,7 +52,7 @@ func (p *part) open(ctx context.Context, conn *pgxpool.Conn, before past) (*tran
 }
 
 // giveUpUnguarded settles the messages that cannot be asked for, when the outcome of their COMMIT is unknown.
-func (p *part) giveUpUnguarded() {
+func (p *batchPart) giveUpUnguarded() {
 	for _, at := range p.fresh {
 		if p.results[at].ID == "" {
 			p.settle(at, 0, fmt.Errorf("%w: a message without an id leaves nothing to ask for", ErrCommitUnknown))
@@ -62,7 +61,7 @@ func (p *part) giveUpUnguarded() {
 }
 
 // settleRecorded settles the messages that were not claimed by what is recorded of them. fresh is what remains.
-func (p *part) settleRecorded(ctx context.Context, t *transaction, claimed []string, before past) error {
+func (p *batchPart) settleRecorded(ctx context.Context, t *transaction, claimed []string, before history) error {
 	var fresh, taken []int
 	for _, at := range p.fresh {
 		if _, mine := slices.BinarySearch(claimed, p.results[at].ID); mine || p.results[at].ID == "" {
@@ -77,26 +76,28 @@ func (p *part) settleRecorded(ctx context.Context, t *transaction, claimed []str
 	}
 	for _, at := range taken {
 		id := p.results[at].ID
-		outcome, err := p.g.verdict(found[id], id, p.past(at, before))
+		outcome, err := p.g.verdict(found[id], id, p.history(at, before))
 		p.settle(at, outcome, err)
 	}
 	p.fresh = fresh
 	return nil
 }
 
-// past says what the attempts so far can have left behind of a message.
-func (p *part) past(at int, before past) past {
-	if before == nothing && p.attempts[at] > 0 {
-		return ran
+// history says what the attempts so far can have left behind of a message.
+func (p *batchPart) history(at int, before history) history {
+	if before == historyNone && p.attempts[at] > 0 {
+		return historyRan
 	}
 	return before
 }
 
-func (p *part) guarded() bool {
+func (p *batchPart) guarded() bool {
 	return slices.ContainsFunc(p.fresh, func(at int) bool { return p.results[at].ID != "" })
 }
 
-func (p *part) run(ctx context.Context, tx pgx.Tx) error {
+func (p *batchPart) attempt(ctx context.Context, r *run) attemptResult { return r.transact(ctx, p) }
+
+func (p *batchPart) handle(ctx context.Context, tx *handlertx.Tx) error {
 	for _, at := range p.fresh {
 		p.attempts[at]++
 	}
@@ -107,7 +108,7 @@ func (p *part) run(ctx context.Context, tx pgx.Tx) error {
 }
 
 // runEach runs the messages one by one, each in a savepoint, and takes back the claims of those that fail.
-func (p *part) runEach(ctx context.Context, tx pgx.Tx) error {
+func (p *batchPart) runEach(ctx context.Context, tx *handlertx.Tx) error {
 	p.failed = map[int]error{}
 	var unclaim []string
 	for _, at := range p.fresh {
@@ -127,40 +128,41 @@ func (p *part) runEach(ctx context.Context, tx pgx.Tx) error {
 	}
 	tag, err := tx.Exec(ctx, p.g.sql.DeleteMany, unclaim, p.g.consumer)
 	if err == nil && tag.RowsAffected() != int64(len(unclaim)) {
-		err = fmt.Errorf("txidem: %d claims of failed messages were to be taken back, and %d were there", len(unclaim), tag.RowsAffected())
+		err = fmt.Errorf("txidem: %d claims of failed messages were to be taken back, and %d were there",
+			len(unclaim), tag.RowsAffected())
 	}
 	return err
 }
 
 // inSavepoint runs one message. failure is the message's own; with err the transaction is not to go on.
-func (p *part) inSavepoint(ctx context.Context, tx pgx.Tx, at int) (failure, err error) {
-	savepoint, err := tx.Begin(ctx)
+func (p *batchPart) inSavepoint(ctx context.Context, tx *handlertx.Tx, at int) (failure, err error) {
+	savepoint, err := tx.Savepoint(ctx)
 	if err != nil {
 		return nil, err
 	}
-	nested, ok := savepoint.(*nestedTx)
-	if !ok {
-		return nil, errors.New("txidem: the transaction is not the handed one")
-	}
-	// The handler ends a savepoint of ours as little as a transaction.
-	failure = p.fn(ctx, &nested.handedTx, []int{at})
-	c := nested.state.conn
-	if failure == nil && c.PgConn().TxStatus() == statusAborted {
+	failure = p.fn(ctx, savepoint.Handed(), []int{at}) // it ends a savepoint of ours as little as a transaction
+	conn := tx.PgConn()
+	if failure == nil && conn.TxStatus() == handlertx.StatusAborted {
 		failure = errHiddenFailure
 	}
-	misuse, lost, _ := nested.state.found()
 	switch {
 	case failure == nil:
-		return nil, nested.Commit(ctx)
-	case misuse != nil, lost != nil, ctx.Err() != nil, c.IsClosed(), conflicted(failure):
+		return nil, savepoint.Commit(ctx)
+	case ctx.Err() != nil, conn.IsClosed(), !p.isolated(failure, tx.Use()):
 		return nil, failure
 	default:
-		return failure, nested.Rollback(ctx)
+		return failure, savepoint.Rollback(ctx)
 	}
 }
 
+// isolated reports whether a failure is the message's own, so that rolling back its savepoint is all there is to do.
+func (p *batchPart) isolated(err error, use handlertx.Use) bool {
+	d, _ := decide(failure{phase: phaseHandler, err: err, use: use})
+	return d == finalHandler && use == handlertx.Use{Doubtful: use.Doubtful}
+}
+
 // end settles what a successful delivery has processed.
-func (p *part) end() {
+func (p *batchPart) end() {
 	for _, at := range p.unsettled(p.at) {
 		switch {
 		case p.failed[at] != nil:

@@ -77,24 +77,29 @@ func (b *budget) left(attempts int) bool {
 	return attempts < b.policy.MaxAttempts && time.Since(b.start) < b.policy.MaxTime
 }
 
-// allows reports whether an attempt may begin after another n, and takes the pause before it. It is false when the
+// allows reports whether an attempt may begin after another d, and takes the pause before it. It is false when the
 // pause does not fit into the time that the context or the policy leaves.
-func (b *budget) allows(ctx context.Context, n next, attempts int) bool {
-	switch n {
-	case stop, theirs:
+func (b *budget) allows(ctx context.Context, d decision, attempts int) bool {
+	switch d {
+	case final, finalHandler:
 		return false
 	case rerun:
 		if attempts >= b.policy.MaxAttempts {
 			return false
 		}
-	case once:
+	case rerunStale:
+		if attempts >= b.policy.MaxAttempts || b.repeated == maxRepeated {
+			return false
+		}
+		b.repeated++
+	case retryTwice:
 		if b.repeated == maxRepeated {
 			return false
 		}
 		b.repeated++
-	case soon, later:
+	case retrySoon, retryWhenBack, resolve:
 	}
-	pause := b.pause(n)
+	pause := b.pause(d)
 	if b.policy.MaxTime-time.Since(b.start) < pause {
 		return false
 	}
@@ -104,13 +109,13 @@ func (b *budget) allows(ctx context.Context, n next, attempts int) bool {
 	return sleep(ctx, pause)
 }
 
-func (b *budget) pause(n next) time.Duration {
+func (b *budget) pause(d decision) time.Duration {
 	limit := soonPause
-	if n == rerun || n == later {
+	if d == rerun || d == retryWhenBack {
 		limit = min(maxPause, firstPause<<min(b.failures, 10))
 		b.failures++
 	}
-	if n == later {
+	if d == retryWhenBack {
 		limit = min(limit, laterPause)
 	}
 	return rand.N(limit) //nolint:gosec // jitter, not a secret

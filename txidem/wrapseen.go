@@ -3,25 +3,10 @@ package txidem
 import (
 	"context"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // rememberLimit bounds Remember after a handler that succeeded, since it does not end with the delivery's context.
 const rememberLimit = 5 * time.Second
-
-// Wrap makes a broker handler from h: nil means ack, because the message is processed or a duplicate, and an error means
-// that it must be delivered again, unless [Retryable] says otherwise. See [Guard.Process] for what h may do with tx. id
-// returns the message's id verbatim. Wrap panics when g, id or h is nil. The result is safe for concurrent use if h is.
-func Wrap[M any](g *Guard, id func(M) string, h func(context.Context, pgx.Tx, M) error, opts ...Option) func(context.Context, M) error {
-	if g == nil || id == nil || h == nil {
-		panic("txidem: Wrap needs a guard, an id function and a handler")
-	}
-	return func(ctx context.Context, msg M) error {
-		_, err := g.Process(ctx, id(msg), func(ctx context.Context, tx pgx.Tx) error { return h(ctx, tx, msg) }, opts...)
-		return err
-	}
-}
 
 // WrapSeen makes a broker handler from an h that uses no transaction: it skips and acks what s has seen, and remembers
 // the id once h has succeeded. The promise is narrower than that of Wrap. When the process ends between the two, or two
@@ -32,7 +17,9 @@ func Wrap[M any](g *Guard, id func(M) string, h func(context.Context, pgx.Tx, M)
 // even when ctx ended while h was running. A message without an id runs. When h panics nothing is remembered.
 //
 // WrapSeen panics when s, id or h is nil. The observer of a Guard is used when s is one.
-func WrapSeen[M any](s Store, id func(M) string, h func(context.Context, M) error, opts ...Option) func(context.Context, M) error {
+func WrapSeen[M any](
+	s Store, id func(M) string, h func(context.Context, M) error, opts ...Option,
+) func(context.Context, M) error {
 	if isNil(s) || id == nil || h == nil {
 		panic("txidem: WrapSeen needs a store, an id function and a handler")
 	}
@@ -47,7 +34,7 @@ func WrapSeen[M any](s Store, id func(M) string, h func(context.Context, M) erro
 	}
 }
 
-// seenSet is the machine behind WrapSeen.
+// seenSet is what WrapSeen has of its store.
 type seenSet struct {
 	store     Store
 	consumer  string
@@ -56,32 +43,32 @@ type seenSet struct {
 }
 
 func (s seenSet) deliver(ctx context.Context, id string, h func(context.Context) error) error {
-	d := Delivery{Consumer: s.consumer, ID: id}
-	_, err := s.opts.observer.observe(ctx, &d, func() (Outcome, error) { return s.run(ctx, id, h, &d) })
+	e := DeliveryEvent{Consumer: s.consumer, ID: id}
+	_, err := s.opts.observer.observe(ctx, &e, func() (Outcome, error) { return s.run(ctx, id, h, &e) })
 	return err
 }
 
-func (s seenSet) run(ctx context.Context, id string, h func(context.Context) error, d *Delivery) (Outcome, error) {
+func (s seenSet) run(ctx context.Context, id string, h func(context.Context) error, e *DeliveryEvent) (Outcome, error) {
 	guarded, err := checkID(id, s.requireID)
 	if err != nil {
 		return 0, err
 	}
 	if !guarded {
-		return outcomeOf(Unguarded, d.call(func() error { return h(ctx) }))
+		return outcomeOf(Unguarded, e.call(func() error { return h(ctx) }))
 	}
 	start := time.Now()
 	seen, err := s.store.Seen(ctx, id)
-	d.Claim = time.Since(start)
+	e.Claim = time.Since(start)
 	if err != nil {
 		return 0, err
 	}
 	if seen {
 		return Duplicate, nil
 	}
-	if err := d.call(func() error { return h(ctx) }); err != nil {
+	if err := e.call(func() error { return h(ctx) }); err != nil {
 		return 0, err
 	}
-	d.RememberErr = s.remember(ctx, id)
+	e.RememberErr = s.remember(ctx, id)
 	return Processed, nil
 }
 

@@ -1,10 +1,11 @@
 package txidem
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
-	"reflect"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -24,11 +25,11 @@ import (
 //
 // Claim several messages in one transaction in the order of their ids: two transactions that claim two ids in opposite
 // order deadlock, and the server fails one of them.
-func (g *Guard) ClaimTx(ctx context.Context, tx pgx.Tx, id string) (Outcome, error) {
+func (g *Guard) ClaimTx(ctx context.Context, tx pgx.Tx, id string, opts ...Option) (Outcome, error) {
 	if isNil(tx) {
 		return 0, errors.New("txidem: ClaimTx needs a transaction, got nil")
 	}
-	return g.join(ctx, id, func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
+	return g.join(ctx, id, opts, func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
 		return scan(tx.QueryRow(ctx, query, args...))
 	})
 }
@@ -44,11 +45,11 @@ type SQLTx interface {
 
 // ClaimSQL is [Guard.ClaimTx] for a transaction of database/sql, with any PostgreSQL driver that takes $1 placeholders.
 // It does not call Commit.
-func (g *Guard) ClaimSQL(ctx context.Context, tx SQLTx, id string) (Outcome, error) {
+func (g *Guard) ClaimSQL(ctx context.Context, tx SQLTx, id string, opts ...Option) (Outcome, error) {
 	if isNil(tx) {
 		return 0, errors.New("txidem: ClaimSQL needs a transaction, got nil")
 	}
-	return g.join(ctx, id, func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
+	return g.join(ctx, id, opts, func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
 		rows, err := tx.QueryContext(ctx, query, args...) //nolint:rowserrcheck // sqlRow.Scan asks for it
 		if err != nil {
 			return err
@@ -62,7 +63,19 @@ func (g *Guard) ClaimSQL(ctx context.Context, tx SQLTx, id string) (Outcome, err
 type queryRow func(ctx context.Context, query string, args []any, scan func(scanner) error) error
 
 // join claims in a transaction of somebody else.
-func (g *Guard) join(ctx context.Context, id string, query queryRow) (Outcome, error) {
+func (g *Guard) join(ctx context.Context, id string, opts []Option, query queryRow) (Outcome, error) {
+	if err := g.ready(); err != nil {
+		return 0, err
+	}
+	e := DeliveryEvent{Consumer: g.cfg.Consumer, ID: id}
+	return collect(g.cfg.Observer, opts).observer.observe(ctx, &e, func() (Outcome, error) {
+		start := time.Now()
+		defer func() { e.Claim = time.Since(start) }()
+		return outcomeOf(g.joinOne(ctx, id, query))
+	})
+}
+
+func (g *Guard) joinOne(ctx context.Context, id string, query queryRow) (Outcome, error) {
 	guarded, err := checkID(id, g.cfg.RequireID)
 	if err != nil {
 		return 0, err
@@ -75,7 +88,7 @@ func (g *Guard) join(ctx context.Context, id string, query queryRow) (Outcome, e
 		return 0, err
 	}
 	if claimed {
-		return Processed, nil
+		return Claimed, nil
 	}
 	return g.joinLook(ctx, id, query)
 }
@@ -95,7 +108,7 @@ func (g *Guard) joinClaim(ctx context.Context, id string, query queryRow) (bool,
 }
 
 func (g *Guard) joinLook(ctx context.Context, id string, query queryRow) (Outcome, error) {
-	found := noRecord
+	found := recordNone
 	err := query(ctx, g.sql.Look, []any{id, g.consumer}, func(row scanner) error {
 		var err error
 		found, err = scanRecord(row)
@@ -104,7 +117,7 @@ func (g *Guard) joinLook(ctx context.Context, id string, query queryRow) (Outcom
 	if err != nil {
 		return 0, g.explain(ctx, lookingAtRecord, err)
 	}
-	return g.verdict(found, id, nothing)
+	return g.verdict(found, id, historyNone)
 }
 
 // sqlRow scans the first of rows as pgx does: without one it is pgx.ErrNoRows.
@@ -112,20 +125,11 @@ type sqlRow struct{ rows *sql.Rows }
 
 func (r sqlRow) Scan(dest ...any) error {
 	if !r.rows.Next() {
-		return firstOf(r.rows.Err(), pgx.ErrNoRows)
+		return cmp.Or(r.rows.Err(), pgx.ErrNoRows)
 	}
 	if err := r.rows.Scan(dest...); err != nil {
 		return err
 	}
 	r.rows.Next() // reads to the end, so that an error after the row is not lost
 	return r.rows.Err()
-}
-
-// isNil finds a nil pointer in an interface too: a transaction whose Begin failed is usually passed on as one.
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	r := reflect.ValueOf(v)
-	return r.Kind() == reflect.Pointer && r.IsNil()
 }

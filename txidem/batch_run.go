@@ -21,9 +21,9 @@ type batch struct {
 	wait       any // the lock_timeout of the next claim
 
 	results  []Result
-	open     []bool   // which of them are still to be settled
-	attempts []int    // how often the handler had each message
-	told     Delivery // durations
+	open     []bool        // which of them are still to be settled
+	attempts []int         // how often the handler had each message
+	event    DeliveryEvent // durations
 }
 
 // batch delivers messages by their ids.
@@ -33,7 +33,7 @@ func (g *Guard) batch(ctx context.Context, ids []string, o options, fn batchHand
 		results: make([]Result, len(ids)), open: make([]bool, len(ids)), attempts: make([]int, len(ids)),
 	}
 	defer b.tell(ctx, o.observer, time.Now())
-	originals, copies := b.sort(ids)
+	originals, copies := b.splitCopies(ids)
 	if len(originals) > 0 {
 		_ = b.work(ctx, originals, false) // is in the results
 	}
@@ -43,8 +43,8 @@ func (g *Guard) batch(ctx context.Context, ids []string, o options, fn batchHand
 	return b.results
 }
 
-// sort refuses the ids that cannot be stored, and tells the first message of each id from its copies.
-func (b *batch) sort(ids []string) (originals []int, copies map[int]int) {
+// splitCopies refuses the ids that cannot be stored, and tells the first message of each id from its copies.
+func (b *batch) splitCopies(ids []string) (originals []int, copies map[int]int) {
 	copies = map[int]int{}
 	first := make(map[string]int, len(ids))
 	for at, id := range ids {
@@ -76,25 +76,25 @@ func copied(original Result, id string) Result {
 // work delivers the messages at some places together, and again in smaller parts when one of them may be to blame for a
 // failure. An error is a failure that none of them is to blame for: what is not settled has it as its result.
 func (b *batch) work(ctx context.Context, at []int, each bool) error {
-	p := &part{batch: b, at: at, each: each}
-	e := b.deliver(ctx, p)
-	if e.err == nil {
+	p := &batchPart{batch: b, at: at, each: each}
+	res := b.deliver(ctx, p)
+	if res.err == nil {
 		p.end()
 		return nil
 	}
 	left := b.unsettled(at)
-	if err := b.common(ctx, e); err != nil && len(left) > 1 {
+	if err := b.sharedFailure(ctx, res); err != nil && len(left) > 1 {
 		b.fail(left, err)
 		return err
 	}
 	if len(left) <= 1 {
-		b.fail(left, e.err)
-		return b.common(ctx, e)
+		b.fail(left, res.err)
+		return b.sharedFailure(ctx, res)
 	}
 	switch {
-	case ofCopy(e.err):
+	case ofCopy(res.err):
 		b.wait = noWait // it has waited as long as it may: from here on only who is in flight is to be found out
-	case errors.Is(e.err, ErrInFlight):
+	case errors.Is(res.err, ErrInFlight):
 		b.wait = noWait
 		return b.work(ctx, left, each) // holders in turn, or a locked table: without waiting it shows which
 	case each:
@@ -115,28 +115,28 @@ func (b *batch) halve(ctx context.Context, left []int) error {
 	return b.work(ctx, left[half:], false)
 }
 
-// common returns the error of a failure that no message is to blame for. When there would be another attempt if attempts or
+// sharedFailure returns the error of a failure that no message is to blame for. When there would be another attempt if attempts or
 // time were left, one of them may be to blame: it conflicts each time, or ends the session, or is slow.
-func (b *batch) common(ctx context.Context, e ending) error {
+func (b *batch) sharedFailure(ctx context.Context, res attemptResult) error {
 	switch {
-	case errors.Is(e.err, ErrCommitUnknown):
-		return e.err
+	case errors.Is(res.err, ErrCommitUnknown):
+		return res.err
 	case ctx.Err() != nil:
 		return fmt.Errorf("txidem: not processed, the context ended: %w", ctx.Err())
-	case e.next == theirs, e.next == rerun, errors.Is(e.err, ErrInFlight) && b.wait != noWait:
+	case res.decision.concernsHandler(), errors.Is(res.err, ErrInFlight) && b.wait != noWait:
 		return nil
 	default:
-		return e.err
+		return res.err
 	}
 }
 
-func (b *batch) deliver(ctx context.Context, p *part) ending {
-	d := &delivery{g: b.g, load: p}
+func (b *batch) deliver(ctx context.Context, p *batchPart) attemptResult {
+	r := &run{g: b.g, mode: p}
 	defer func() {
-		b.told.Claim += d.told.Claim
-		b.told.Handler += d.told.Handler
+		b.event.Claim += r.event.Claim
+		b.event.Handler += r.event.Handler
 	}()
-	return d.deliver(ctx)
+	return r.deliver(ctx)
 }
 
 // unsettled returns the places without a result.
@@ -191,11 +191,11 @@ func (b *batch) tell(ctx context.Context, o Observer, start time.Time) {
 	if o == nil {
 		return
 	}
-	b.told.Consumer = b.g.cfg.Consumer
-	b.told.Total = time.Since(start)
+	b.event.Consumer = b.g.cfg.Consumer
+	b.event.Total = time.Since(start)
 	for at, r := range b.results {
-		d := b.told
-		d.ID, d.Outcome, d.Err, d.Attempts = r.ID, r.Outcome, r.Err, b.attempts[at]
-		o.tell(ctx, d)
+		e := b.event
+		e.ID, e.Outcome, e.Err, e.Attempts = r.ID, r.Outcome, r.Err, b.attempts[at]
+		o.tell(ctx, e)
 	}
 }

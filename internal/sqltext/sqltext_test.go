@@ -1,4 +1,4 @@
-package txidem
+package sqltext
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTxControl(t *testing.T) {
+func TestControl(t *testing.T) {
 	t.Parallel()
 	for sql, want := range map[string]string{
 		"begin":                               "BEGIN",
@@ -61,19 +61,19 @@ func TestTxControl(t *testing.T) {
 		"":                                    "",
 		"set transaction isolation level reserved": "",
 	} {
-		require.Equal(t, want, txControl(sql), "%q", sql)
+		require.Equal(t, want, Control(sql), "%q", sql)
 	}
 }
 
 // Whatever blank text stands before a statement, the decision is the same.
-func FuzzTxControl(f *testing.F) {
+func FuzzControl(f *testing.F) {
 	f.Add("commit", 1)
 	f.Add("/* /* */ */ rollback to a", 2)
 	f.Add("--\n;begin", 3)
 	f.Fuzz(func(t *testing.T, sql string, n int) {
 		before := []string{"", " ", "\n;", "-- x\n", "/* /* y */ */", "/**/;"}[uint(n)%6]
-		require.Equal(t, txControl(sql), txControl(before+sql))
-		if word := txControl(sql); word != "" {
+		require.Equal(t, Control(sql), Control(before+sql))
+		if word := Control(sql); word != "" {
 			require.Contains(t, strings.ToUpper(sql), strings.Fields(word)[0])
 		}
 	})
@@ -103,11 +103,11 @@ func TestPlain(t *testing.T) {
 		"copy t from stdin":                     false,
 		"":                                      false,
 	} {
-		require.Equal(t, want, plain(sql, nil), "%q", sql)
+		require.Equal(t, want, Plain(sql, nil), "%q", sql)
 	}
 	const sql = "select 1"
-	require.True(t, plain(sql, []any{pgx.QueryExecModeExec, pgx.NamedArgs{"a": 1}}))
-	require.True(t, plain(sql, []any{1, rewriter{}}), "an argument, not an option")
-	require.False(t, plain(sql, []any{rewriter{}}))
-	require.False(t, plain(sql, []any{pgx.QueryResultFormats{1}, rewriter{}}))
+	require.True(t, Plain(sql, []any{pgx.QueryExecModeExec, pgx.NamedArgs{"a": 1}}))
+	require.True(t, Plain(sql, []any{1, rewriter{}}), "an argument, not an option")
+	require.False(t, Plain(sql, []any{rewriter{}}))
+	require.False(t, Plain(sql, []any{pgx.QueryResultFormats{1}, rewriter{}}))
 }
