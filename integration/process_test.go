@@ -331,7 +331,7 @@ func TestLeaseIsInFlight(t *testing.T) {
 		"Forget":   w.guard.Forget(t.Context(), "m"),
 	} {
 		require.ErrorIs(t, err, txidem.ErrInFlight, name)
-		require.ErrorContains(t, err, "leased", name)
+		require.ErrorContains(t, err, "somebody holds it", name)
 	}
 	w.requireCalls(0)
 	require.Equal(t, 1, w.count(`SELECT count(*) FROM txidem_messages WHERE processed_at IS NULL`), "the lease stays")
