@@ -98,7 +98,7 @@ func (g *Guard) joinClaim(ctx context.Context, id string, query queryRow) (bool,
 	defer cancel()
 	var n int64
 	var restored string
-	err := query(bounded, g.sql.Join, []any{id, g.consumer, g.wait}, func(row scanner) error {
+	err := query(bounded, g.sql.ClaimJoined, []any{id, g.consumer, g.wait}, func(row scanner) error {
 		return row.Scan(&n, &restored)
 	})
 	if err != nil {

@@ -1,5 +1,10 @@
-WITH kept AS MATERIALIZED (SELECT current_setting('lock_timeout') AS lock_timeout),
-bounded AS MATERIALIZED (SELECT set_config('lock_timeout', $3::text, true), lock_timeout FROM kept),
+WITH kept AS MATERIALIZED (
+  SELECT current_setting('lock_timeout') AS lock_timeout, current_setting('idle_in_transaction_session_timeout') AS idle
+),
+bounded AS MATERIALIZED (
+  SELECT set_config('lock_timeout', $3::text, true), lock_timeout
+  FROM kept
+),
 claim AS (
   INSERT INTO "public"."txidem_messages" (message_id, consumer, processed_at)
   SELECT $1::text, $2::text, now() FROM bounded
