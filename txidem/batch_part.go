@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/txidem/txidem-go/internal/handlertx"
 	"github.com/txidem/txidem-go/internal/sqlgen"
 )
@@ -27,7 +25,7 @@ type batchPart struct {
 	failed map[int]error
 }
 
-func (p *batchPart) open(ctx context.Context, conn *pgxpool.Conn, before history) (*transaction, Outcome, error) {
+func (p *batchPart) open(ctx context.Context, t *transaction, before history) (bool, Outcome, error) {
 	if before == historyCommitSent || before == historyDoubtful {
 		p.giveUpUnguarded()
 	}
@@ -35,20 +33,20 @@ func (p *batchPart) open(ctx context.Context, conn *pgxpool.Conn, before history
 	ids := p.sortedIDs(p.fresh)
 	switch {
 	case len(p.fresh) == 0:
-		return nil, 0, nil
+		return false, 0, nil
 	case len(ids) == 0:
-		t, err := p.g.beginUnguarded(ctx, conn)
-		return t, 0, err
+		err := p.g.beginUnguarded(ctx, t)
+		return err == nil, 0, err
 	}
-	t, claimed, err := p.g.beginMany(ctx, conn, ids, p.wait)
+	claimed, err := p.g.beginMany(ctx, t, ids, p.wait)
 	if err == nil && len(claimed) < len(ids) {
 		err = p.settleRecorded(ctx, t, claimed, before)
 	}
 	if err != nil || len(p.fresh) == 0 {
 		t.rollback(ctx)
-		return nil, 0, err
+		return false, 0, err
 	}
-	return t, 0, nil
+	return true, 0, nil
 }
 
 // giveUpUnguarded settles the messages that cannot be asked for, when the outcome of their COMMIT is unknown.

@@ -17,74 +17,101 @@ import (
 // cover a lock on the table that is met before the statement runs: this is the bound for those.
 const claimGrace = time.Second
 
-// begin sends BEGIN and the claim in one round trip. The transaction it returns is open, whether the claim is ours or not,
-// and the caller must end it; after an error there is none.
+// begin sends BEGIN and the claim in one round trip. It reports whether the claim is ours. Without an error t is open then,
+// and the caller must end it; after one it has ended.
 //
 // The race this decides: two deliveries of one message insert the same key. The unique index lets one INSERT through and
 // makes the other wait until the first transaction ends. After its COMMIT the other inserts no row, after its ROLLBACK,
 // or the death of its connection, the other inserts the row and runs the handler.
-func (g *Guard) begin(ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOptions, id string) (*transaction, bool, error) {
-	limit := limitClaim(conn, g.claimTime())
-	t, rows, err := beginWith(ctx, conn, opts, g.sql.Claim, id, g.consumer, g.wait, g.idle)
+func (g *Guard) begin(ctx context.Context, t *transaction, beginning *pgx.Batch, id string) (bool, error) {
+	limit := limitClaim(t.conn, g.claimTime())
+	rows, err := t.beginWith(ctx, beginning, g.sql.Claim, id, g.consumer, g.wait, g.idle)
 	expired := limit.lift()
 	if err != nil {
 		t.rollback(ctx)
-		return nil, false, g.claimError(ctx, expired, id, err)
+		return false, g.claimError(ctx, expired, id, err)
 	}
-	return t, rows == 1, nil
+	return rows == 1, nil
 }
 
 // beginMany is begin for several messages of a batch, whose ids are in ascending order, waiting at most wait for each copy in
 // flight. It returns the ids that are ours, in that order too.
-func (g *Guard) beginMany(ctx context.Context, conn *pgxpool.Conn, ids []string, wait any) (*transaction, []string, error) {
-	b := newBatch()
-	beginIn(b, g.cfg.TxOptions)
-	b.Queue(g.sql.ClaimMany, ids, g.consumer, wait, g.idle)
-	limit := limitClaim(conn, g.claimTime()+time.Duration(len(ids))*claimTimeOfOne)
-	br := conn.SendBatch(ctx, b)
-	t := &transaction{conn: conn, tx: br.Tx()}
+func (g *Guard) beginMany(ctx context.Context, t *transaction, ids []string, wait any) ([]string, error) {
+	t.first.begin(&g.beginning)
+	t.first.queue(g.sql.ClaimMany, ids, g.consumer, wait, g.idle)
+	limit := limitClaim(t.conn, g.claimTime()+time.Duration(len(ids))*claimTimeOfOne)
+	br := t.send(ctx)
 	_, beginErr := br.Exec()
 	var claimed []string
-	var restored string
-	claimErr := br.QueryRow().Scan(&claimed, &restored)
+	claimErr := br.QueryRow().Scan(&claimed, nil)
 	err := cmp.Or(beginErr, claimErr, br.Close())
 	expired := limit.lift()
 	if err != nil {
 		t.rollback(ctx)
-		return t, nil, g.claimError(ctx, expired, "", err)
+		return nil, g.claimError(ctx, expired, "", err)
 	}
 	slices.Sort(claimed)
-	return t, claimed, nil
+	return claimed, nil
 }
 
 // beginUnguarded begins the transaction of messages without an id.
-func (g *Guard) beginUnguarded(ctx context.Context, conn *pgxpool.Conn) (*transaction, error) {
-	t, _, err := beginWith(ctx, conn, g.cfg.TxOptions, g.sql.Mark, g.idle)
-	if err != nil {
+func (g *Guard) beginUnguarded(ctx context.Context, t *transaction) error {
+	if _, err := t.beginWith(ctx, &g.beginning, g.sql.Mark, g.idle); err != nil {
 		t.rollback(ctx)
-		return nil, withContext(ctx, "BEGIN", err)
+		return withContext(ctx, "BEGIN", err)
 	}
-	return t, nil
+	return nil
 }
 
-// beginWith sends BEGIN and the first statement of a transaction in one round trip. It returns the transaction in every
-// case: after an error it is to be rolled back.
-func beginWith(
-	ctx context.Context, conn *pgxpool.Conn, opts pgx.TxOptions, first string, args ...any,
-) (*transaction, int64, error) {
-	b := newBatch()
-	beginIn(b, opts)
-	b.Queue(first, args...)
-	br := conn.SendBatch(ctx, b)
+// beginWith sends BEGIN and the first statement of the transaction in one round trip, and returns the number of rows that
+// this returned. After an error the transaction is to be rolled back.
+func (t *transaction) beginWith(ctx context.Context, beginning *pgx.Batch, first string, args ...any) (int64, error) {
+	t.first.begin(beginning)
+	t.first.queue(first, args...)
+	br := t.send(ctx)
 	_, beginErr := br.Exec()
 	tag, firstErr := br.Exec()
-	return &transaction{conn: conn, tx: br.Tx()}, tag.RowsAffected(), cmp.Or(beginErr, firstErr, br.Close())
+	return tag.RowsAffected(), cmp.Or(beginErr, firstErr, br.Close())
 }
 
-// beginIn queues BEGIN.
-func beginIn(b *pgx.Batch, opts pgx.TxOptions) {
+// send sends the first batch of the transaction.
+func (t *transaction) send(ctx context.Context) pgx.BatchResults {
+	br := t.conn.SendBatch(ctx, &t.first.batch)
+	t.tx = br.Tx()
+	return br
+}
+
+// beginningWith makes the batch that begins transactions with these options, to be copied for each.
+func beginningWith(opts pgx.TxOptions) pgx.Batch {
 	opts.CommitQuery = sqlgen.Commit
+	var b pgx.Batch
 	b.BeginTx(opts)
+	return b
+}
+
+// firstBatch is the batch that begins a transaction and claims, with room for what is queued in it.
+type firstBatch struct {
+	batch   pgx.Batch
+	queries [2]pgx.QueuedQuery
+	args    [4]any
+	room    [6]*pgx.QueuedQuery
+}
+
+// begin makes the batch a copy of beginning, but for the query: pgx keeps in one what it has learned about it on the
+// connection it was sent on.
+func (f *firstBatch) begin(beginning *pgx.Batch) {
+	f.batch = *beginning
+	f.queries[0] = pgx.QueuedQuery{SQL: beginning.QueuedQueries[0].SQL}
+	f.batch.QueuedQueries = append(f.room[:0], &f.queries[0])
+}
+
+// queue queues the second query, or the first one of a batch without BEGIN.
+func (f *firstBatch) queue(sql string, args ...any) {
+	if f.batch.QueuedQueries == nil {
+		f.batch.QueuedQueries = f.room[:0]
+	}
+	f.queries[1] = pgx.QueuedQuery{SQL: sql, Arguments: append(f.args[:0], args...)}
+	f.batch.QueuedQueries = append(f.batch.QueuedQueries, &f.queries[1])
 }
 
 // newBatch makes a batch that has room for a few statements, in one allocation.

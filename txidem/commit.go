@@ -46,9 +46,10 @@ var errConnLost = errors.New("txidem: the connection was lost while the handler 
 // transaction is the transaction of one attempt. It ends once, by commit or by rollback, or, where a COMMIT or ROLLBACK
 // travels with other statements, with those: a pipeline's, and the look at a record. It is used by one goroutine.
 type transaction struct {
-	conn *pgxpool.Conn
-	tx   pgx.Tx
-	over bool // its end is decided, and sent unless the connection broke
+	conn  *pgxpool.Conn
+	first firstBatch // what it begins with
+	tx    pgx.Tx     // nil until it was begun
+	over  bool       // its end is decided, and sent unless the connection broke
 
 	// doubtful is set when the handler may have ended the transaction unseen and begun another: then COMMIT asks for it.
 	doubtful bool
@@ -118,7 +119,7 @@ func (t *transaction) committable(ctx context.Context) error {
 // rollback ends the transaction if it is still open. It does not heed the end of the caller's context, so that the
 // connection can go back to the pool; when it fails the connection is closed, and the server rolls back by itself.
 func (t *transaction) rollback(ctx context.Context) {
-	if t.over {
+	if t.over || t.tx == nil {
 		return
 	}
 	t.over = true

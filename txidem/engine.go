@@ -27,6 +27,7 @@ type run struct {
 	mode       mode
 	event      DeliveryEvent
 	budget     budget
+	tx         transaction // of the attempt
 	handlerRan bool
 
 	// unknown is set from a COMMIT whose outcome is not known until it is resolved. Then attempts run under resolving
@@ -105,9 +106,9 @@ func (r *run) history() history {
 
 // work is what is done in one transaction.
 type work interface {
-	// open begins the transaction and claims in it, where there is something to claim. Without an error there is a
-	// transaction in which handle is to be called, or, when it is nil, the outcome stands.
-	open(ctx context.Context, conn *pgxpool.Conn, before history) (*transaction, Outcome, error)
+	// open begins the transaction and claims in it, where there is something to claim. Without an error the transaction is
+	// open, and handle is to be called in it, or the outcome stands.
+	open(ctx context.Context, t *transaction, before history) (opened bool, outcome Outcome, err error)
 
 	// handle calls the handler.
 	handle(ctx context.Context, tx *handlertx.Tx) error
@@ -125,19 +126,20 @@ func (r *run) transact(ctx context.Context, w work) attemptResult {
 	}
 	defer conn.Release()
 
-	t, outcome, err := w.open(opening, conn, r.history())
+	r.tx = transaction{conn: conn}
+	defer r.tx.rollback(ctx) // for a panic; does nothing after commit
+	opened, outcome, err := w.open(opening, &r.tx, r.history())
 	r.event.Claim += time.Since(start)
 	switch {
 	case err != nil:
 		return r.notOpened(opening, err, conn.Conn().IsClosed())
-	case t == nil:
+	case !opened:
 		return attemptResult{outcome: outcome}
 	}
-	defer t.rollback(ctx) // for a panic; does nothing after commit
 	if res := r.rolledBack(ctx); res.err != nil {
 		return res
 	}
-	return r.underClaim(ctx, t, w)
+	return r.underClaim(ctx, &r.tx, w)
 }
 
 // acquire takes a connection from the pool.

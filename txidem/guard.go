@@ -25,6 +25,8 @@ type Guard struct {
 	sql      sqlgen.Statements
 	implicit bool // a transaction needs no options
 
+	beginning pgx.Batch // BEGIN
+
 	// The parameters that every claim has, boxed once.
 	consumer any
 	wait     any // InFlightWait as a lock_timeout
@@ -54,6 +56,7 @@ func New(db DB, cfg *Config) (*Guard, error) {
 		idle:     sqlgen.Timeout(c.IdleLimit),
 	}
 	g.cfg.TxOptions.BeginQuery = beginQuery(c.TxOptions)
+	g.beginning = beginningWith(g.cfg.TxOptions)
 	return g, nil
 }
 

@@ -38,6 +38,9 @@ func WithSavepoints() BatchOption { return batchOption(func(o *options) { o.save
 
 // collect applies the options to what the Config says. nil options are passed over.
 func collect(observer Observer, opts []Option) options {
+	if len(opts) == 0 {
+		return options{observer: observer} // which takes no allocation
+	}
 	o := options{observer: observer}
 	for _, opt := range opts {
 		if opt != nil {

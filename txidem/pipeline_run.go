@@ -9,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/txidem/txidem-go/internal/handlertx"
 	"github.com/txidem/txidem-go/internal/pgerr"
@@ -18,32 +17,30 @@ import (
 
 // sentPipeline is a pipeline on the wire.
 type sentPipeline struct {
-	t    transaction
-	b    *pgx.Batch
+	t    *transaction
 	br   pgx.BatchResults
 	form form
 }
 
 // send puts everything on the wire.
-func (p *pipeline) send(ctx context.Context, conn *pgxpool.Conn) sentPipeline {
-	b := newBatch()
+func (p *pipeline) send(ctx context.Context, t *transaction) sentPipeline {
+	// In the implicit form there is no transaction to end: one statement's failure, or the Sync, has ended it.
+	t.over, t.doubtful = p.form == formImplicit, p.doubtful
 	if p.form != formImplicit {
-		beginIn(b, p.g.cfg.TxOptions)
+		t.first.begin(&p.g.beginning)
 	}
 	if p.hasID {
-		b.Queue(p.g.sql.Pipeline, p.id, p.g.consumer, p.g.wait, p.g.idle)
+		t.first.queue(p.g.sql.Pipeline, p.id, p.g.consumer, p.g.wait, p.g.idle)
 	} else {
-		b.Queue(p.g.sql.Mark, p.g.idle)
+		t.first.queue(p.g.sql.Mark, p.g.idle)
 	}
+	b := &t.first.batch
 	b.QueuedQueries = append(b.QueuedQueries, p.queries...)
 	if p.form == formBlock {
 		b.Queue(sqlgen.AssertMark)
 		b.Queue(sqlgen.Commit)
 	}
-	br := conn.SendBatch(ctx, b)
-	// In the implicit form there is no transaction to end: one statement's failure, or the Sync, has ended it.
-	t := transaction{conn: conn, tx: br.Tx(), over: p.form == formImplicit, doubtful: p.doubtful}
-	return sentPipeline{b: b, br: br, form: p.form, t: t}
+	return sentPipeline{t: t, br: t.send(ctx), form: p.form}
 }
 
 // claim reads the results up to that of the claim.
@@ -61,7 +58,7 @@ func (s *sentPipeline) claim() error {
 // those of the batch at the time of Close, and prepare them anew on the next delivery.
 func (s *sentPipeline) close(keepStatements bool) error {
 	if keepStatements {
-		s.b.QueuedQueries = nil
+		s.t.first.batch.QueuedQueries = nil
 	}
 	return s.br.Close()
 }
@@ -85,8 +82,9 @@ func (p *pipeline) attempt(ctx context.Context, r *run) attemptResult {
 		return r.notOpened(ctx, err, false)
 	}
 	defer conn.Release()
-	s := p.send(ctx, conn)
-	defer s.t.rollback(ctx)
+	r.tx = transaction{conn: conn}
+	defer r.tx.rollback(ctx)
+	s := p.send(ctx, &r.tx)
 	err = s.claim()
 	r.event.Claim += time.Since(start)
 	if err != nil {
@@ -114,7 +112,7 @@ func (p *pipeline) claimFailed(ctx context.Context, r *run, s *sentPipeline, err
 	closed := s.t.conn.Conn().IsClosed()
 	switch {
 	case notClaimed(err):
-		return p.lookInto(ctx, r, &s.t)
+		return p.lookInto(ctx, r, s.t)
 	case ctx.Err() == nil && p.refused(err, closed):
 		return notQueued(fmt.Errorf("txidem: %s of the pipeline was not sent: %w", p.which(err), err))
 	case s.form == formCallbacks && closed && !passedOver(err):

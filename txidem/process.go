@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/txidem/txidem-go/internal/handlertx"
 )
@@ -82,21 +81,21 @@ func (s *single) attempt(ctx context.Context, r *run) attemptResult { return r.t
 
 func (s *single) guarded() bool { return s.hasID }
 
-func (s *single) open(ctx context.Context, conn *pgxpool.Conn, before history) (*transaction, Outcome, error) {
+func (s *single) open(ctx context.Context, t *transaction, before history) (bool, Outcome, error) {
 	if !s.hasID {
-		t, err := s.g.beginUnguarded(ctx, conn)
-		return t, 0, err
+		err := s.g.beginUnguarded(ctx, t)
+		return err == nil, 0, err
 	}
-	t, claimed, err := s.g.begin(ctx, conn, s.g.cfg.TxOptions, s.id)
+	claimed, err := s.g.begin(ctx, t, &s.g.beginning, s.id)
 	if err != nil || claimed {
-		return t, 0, err
+		return err == nil, 0, err
 	}
 	found, err := s.g.lookAndRollback(ctx, t, s.id)
 	if err != nil {
-		return nil, 0, err
+		return false, 0, err
 	}
 	outcome, err := s.g.verdict(found, s.id, before)
-	return nil, outcome, err
+	return false, outcome, err
 }
 
 func (s *single) handle(ctx context.Context, tx *handlertx.Tx) error { return s.fn(ctx, tx) }

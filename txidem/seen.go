@@ -75,7 +75,8 @@ func (g *Guard) Forget(ctx context.Context, id string) error {
 		return err
 	}
 	return g.withRetry(ctx, func(conn *pgxpool.Conn) error {
-		t, claimed, err := g.begin(ctx, conn, forgetting, id)
+		t := &transaction{conn: conn}
+		claimed, err := g.begin(ctx, t, &forgetting, id)
 		if err != nil {
 			return err
 		}
@@ -86,7 +87,7 @@ func (g *Guard) Forget(ctx context.Context, id string) error {
 
 // forgetting is READ COMMITTED whatever the session has: the claim waits for a copy in flight, and under a stricter level
 // it would fail when that copy commits.
-var forgetting = pgx.TxOptions{BeginQuery: beginQuery(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})}
+var forgetting = beginningWith(pgx.TxOptions{BeginQuery: beginQuery(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})})
 
 // forget deletes what is there now that nobody can be inserting it: our own claim when there was nothing, the record of
 // a processed message when there was one.

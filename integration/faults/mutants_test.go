@@ -40,7 +40,7 @@ var mutants = []mutant{
 		name: "claim outside the transaction",
 		edits: []edit{{
 			"txidem/claim.go",
-			"\tt, rows, err := beginWith(ctx, conn, opts, g.sql.Claim, id, g.consumer, g.wait, g.idle)\n",
+			"\trows, err := t.beginWith(ctx, beginning, g.sql.Claim, id, g.consumer, g.wait, g.idle)\n",
 			`	t := &transaction{conn: conn, over: true}
 	tag, err := conn.Exec(ctx, g.sql.Claim, id, g.consumer, g.wait, g.idle)
 	rows := tag.RowsAffected()
