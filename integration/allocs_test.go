@@ -34,11 +34,11 @@ func TestAllocations(t *testing.T) {
 		"plain": {10, func(string) error {
 			return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { return insert(ctx, tx) })
 		}},
-		"Process": {40, func(id string) error {
+		"Process": {30, func(id string) error {
 			_, err := w.guard.Process(ctx, id, insert)
 			return err
 		}},
-		"Pipeline": {30, func(id string) error {
+		"Pipeline": {26, func(id string) error {
 			_, err := w.guard.Pipeline(ctx, id, queue)
 			return err
 		}},

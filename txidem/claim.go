@@ -114,15 +114,20 @@ func (f *firstBatch) queue(sql string, args ...any) {
 	f.batch.QueuedQueries = append(f.batch.QueuedQueries, &f.queries[1])
 }
 
-// newBatch makes a batch that has room for a few statements, in one allocation.
-func newBatch() *pgx.Batch {
-	b := &struct {
-		pgx.Batch
-		room [6]*pgx.QueuedQuery
-	}{}
-	b.QueuedQueries = b.room[:0]
-	return &b.Batch
+// roomyBatch is a batch with room for a few statements.
+type roomyBatch struct {
+	batch pgx.Batch
+	room  [6]*pgx.QueuedQuery
 }
+
+// empty returns the batch. It is called once.
+func (r *roomyBatch) empty() *pgx.Batch {
+	r.batch.QueuedQueries = r.room[:0]
+	return &r.batch
+}
+
+// newBatch makes a batch that has room for a few statements, in one allocation.
+func newBatch() *pgx.Batch { return new(roomyBatch).empty() }
 
 // claimLimit is the client's own bound of a claim, on the socket. A context with a deadline would do the same.
 type claimLimit struct {

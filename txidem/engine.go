@@ -27,7 +27,8 @@ type run struct {
 	mode       mode
 	event      DeliveryEvent
 	budget     budget
-	tx         transaction // of the attempt
+	tx         transaction    // of the attempt
+	handed     handlertx.Room // for the first call of the handler
 	handlerRan bool
 
 	// unknown is set from a COMMIT whose outcome is not known until it is resolved. Then attempts run under resolving
@@ -177,8 +178,8 @@ func (r *run) rolledBack(ctx context.Context) attemptResult {
 
 // underClaim runs the handler and ends the transaction.
 func (r *run) underClaim(ctx context.Context, t *transaction, w work) attemptResult {
+	tx := r.hand(t)
 	r.handlerRan = true
-	tx := handlertx.New(t.conn.Conn(), t.tx)
 	defer tx.Revoke()
 	err := r.event.call(func() error { return w.handle(ctx, tx) })
 	use := tx.Revoke()
@@ -187,6 +188,15 @@ func (r *run) underClaim(ctx context.Context, t *transaction, w work) attemptRes
 		return r.handlerFailed(ctx, withMisuse(err, use.Misuse), use, t.conn.Conn())
 	}
 	return r.afterCommit(ctx, t.commit(ctx), use)
+}
+
+// hand makes the transaction that the handler gets. One that it had before stays revoked, whoever has kept it.
+func (r *run) hand(t *transaction) *handlertx.Tx {
+	room := &r.handed
+	if r.handlerRan {
+		room = &handlertx.Room{}
+	}
+	return room.New(t.conn.Conn(), t.tx)
 }
 
 // withMisuse keeps the handler's error first in the chain, and as it is when it says all there is to say.

@@ -84,6 +84,7 @@ const (
 type pipeline struct {
 	single
 	fn       PipelineHandler
+	first    roomyBatch // room for the first one that the handler fills
 	batch    *pgx.Batch // the handler's
 	queued   int        // in it, by the handler
 	queries  []*pgx.QueuedQuery
@@ -98,7 +99,11 @@ func (p *pipeline) fill(ctx context.Context, e *DeliveryEvent) error {
 		p.queries = copies(p.queries)
 		return nil
 	}
-	b := newBatch()
+	room := &p.first
+	if p.batch != nil {
+		room = new(roomyBatch) // the one that the handler had before may still be in its hands
+	}
+	b := room.empty()
 	if err := e.call(func() error { return p.fn(ctx, b) }); err != nil {
 		return err
 	}

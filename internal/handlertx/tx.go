@@ -18,15 +18,17 @@ type Tx struct {
 
 var _ pgx.Tx = (*Tx)(nil)
 
-// New makes the transaction that is open on a connection ready for a handler.
-func New(conn *pgx.Conn, tx pgx.Tx) *Tx {
-	t := &struct {
-		Tx
-		room state
-	}{} // one allocation
-	t.room.conn = conn
-	t.Tx = Tx{tx: tx, state: &t.room}
-	return &t.Tx
+// Room is room for a Tx and all that it needs, so that it can be a part of something else.
+type Room struct {
+	tx    Tx
+	state state
+}
+
+// New makes the transaction that is open on a connection ready for a handler. It is called once.
+func (r *Room) New(conn *pgx.Conn, tx pgx.Tx) *Tx {
+	r.state.conn = conn
+	r.tx = Tx{tx: tx, state: &r.state}
+	return &r.tx
 }
 
 // Revoke ends the handler's use of the transaction, and of all that came of it: from here on every statement is
