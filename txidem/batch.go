@@ -28,7 +28,7 @@ type Result struct {
 func (g *Guard) ProcessBatch(
 	ctx context.Context, ids []string, fn func(ctx context.Context, tx pgx.Tx, fresh []int) error, opts ...BatchOption,
 ) []Result {
-	if err := g.ready(); err != nil {
+	if err := g.pooled(); err != nil {
 		return failedResults(ids, err)
 	}
 	if fn == nil {

@@ -16,8 +16,9 @@ var noWait any = sqlgen.Timeout(time.Millisecond)
 // batchPart is the mode of messages of a batch that are claimed and processed together.
 type batchPart struct {
 	*batch
-	at    []int // the places of its messages in the batch
-	fresh []int // those that the handler has in this attempt
+	at    []int    // the places of its messages in the batch
+	fresh []int    // those that the handler has in this attempt
+	ids   []string // theirs, in ascending order
 
 	// each has the handler called for every message by itself, in a savepoint. failed are those whose savepoint was rolled
 	// back in this attempt.
@@ -30,16 +31,16 @@ func (p *batchPart) open(ctx context.Context, t *transaction, before history) (b
 		p.giveUpUnguarded()
 	}
 	p.fresh = p.unsettled(p.at)
-	ids := p.sortedIDs(p.fresh)
+	p.ids = p.sortedIDs(p.fresh)
 	switch {
 	case len(p.fresh) == 0:
 		return false, 0, nil
-	case len(ids) == 0:
+	case len(p.ids) == 0:
 		err := p.g.beginUnguarded(ctx, t)
 		return err == nil, 0, err
 	}
-	claimed, err := p.g.beginMany(ctx, t, ids, p.wait)
-	if err == nil && len(claimed) < len(ids) {
+	claimed, err := p.g.beginMany(ctx, t, p.ids, p.wait)
+	if err == nil && len(claimed) < len(p.ids) {
 		err = p.settleRecorded(ctx, t, claimed, before)
 	}
 	if err != nil || len(p.fresh) == 0 {
@@ -77,7 +78,7 @@ func (p *batchPart) settleRecorded(ctx context.Context, t *transaction, claimed 
 		outcome, err := p.g.verdict(found[id], id, p.history(at, before))
 		p.settle(at, outcome, err)
 	}
-	p.fresh = fresh
+	p.fresh, p.ids = fresh, claimed
 	return nil
 }
 
@@ -94,6 +95,8 @@ func (p *batchPart) guarded() bool {
 }
 
 func (p *batchPart) attempt(ctx context.Context, r *run) attemptResult { return r.transact(ctx, p) }
+
+func (p *batchPart) claimed() (string, []string) { return "", p.ids }
 
 func (p *batchPart) handle(ctx context.Context, tx *handlertx.Tx) error {
 	for _, at := range p.fresh {

@@ -33,7 +33,7 @@ func (g *Guard) batch(ctx context.Context, ids []string, o options, fn batchHand
 		results: make([]Result, len(ids)), open: make([]bool, len(ids)), attempts: make([]int, len(ids)),
 	}
 	defer b.tell(ctx, o.observer, time.Now())
-	originals, copies := b.splitCopies(ids)
+	originals, copies := b.splitCopies(ctx, ids)
 	if len(originals) > 0 {
 		_ = b.work(ctx, originals, false) // is in the results
 	}
@@ -44,12 +44,12 @@ func (g *Guard) batch(ctx context.Context, ids []string, o options, fn batchHand
 }
 
 // splitCopies refuses the ids that cannot be stored, and tells the first message of each id from its copies.
-func (b *batch) splitCopies(ids []string) (originals []int, copies map[int]int) {
+func (b *batch) splitCopies(ctx context.Context, ids []string) (originals []int, copies map[int]int) {
 	copies = map[int]int{}
 	first := make(map[string]int, len(ids))
 	for at, id := range ids {
 		b.results[at] = Result{ID: id, Err: errUnfinished}
-		guarded, err := checkID(id, b.g.cfg.RequireID)
+		guarded, err := b.g.admit(ctx, id)
 		if err != nil {
 			b.results[at].Err = err
 			continue

@@ -13,25 +13,21 @@ import (
 // ClaimTx claims the message id in a transaction that the caller owns: a unit of work, the transaction of a River worker,
 // or one of another library. The record is committed or rolled back with everything else in it.
 //
-// With Processed the claim is made, and the caller goes on with the message's work in the same transaction. "Processed" is
-// true once the caller commits. With Duplicate the message was processed before: skip its work; the transaction is as
-// usable as before. With Unguarded the id is empty.
+// With Claimed the message is new: do its work in the same transaction and commit. With Duplicate it was processed before:
+// skip the work; the transaction is as usable as before. With Unguarded the id is empty: do the work. After an error the
+// caller must roll back: the transaction may be aborted. Claim and work belong in the same savepoint, if there is one.
 //
-// After an error the caller must roll back: the transaction may be aborted. Claim and work belong in the same savepoint,
-// if there is one: rolling back only the claim, or only the work, breaks the promise. lock_timeout is as before
-// when ClaimTx returns a nil error. A wait for a copy in flight is bounded as in Process; under REPEATABLE READ and
-// SERIALIZABLE a copy in flight is an error with SQLSTATE 40001 instead: begin a new transaction. A message that this very
-// transaction has claimed before, by this or another Guard of the same consumer and table, is ErrAlreadyClaimed.
+// lock_timeout is as before when ClaimTx returns a nil error. A wait for a copy in flight is bounded by
+// [Config.InFlightWait]; under REPEATABLE READ and SERIALIZABLE a copy in flight is an error with SQLSTATE 40001 instead:
+// begin a new transaction. Claim several messages in one transaction in the order of their ids: two transactions that claim
+// two ids in opposite order deadlock, and the server fails one of them.
 //
-// Claim several messages in one transaction in the order of their ids: two transactions that claim two ids in opposite
-// order deadlock, and the server fails one of them.
+// ClaimTx is safe for concurrent use, with a transaction for each caller.
 func (g *Guard) ClaimTx(ctx context.Context, tx pgx.Tx, id string, opts ...Option) (Outcome, error) {
 	if isNil(tx) {
 		return 0, errors.New("txidem: ClaimTx needs a transaction, got nil")
 	}
-	return g.join(ctx, id, opts, func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
-		return scan(tx.QueryRow(ctx, query, args...))
-	})
+	return g.join(ctx, id, opts, pgxRow(tx))
 }
 
 // SQLTx is what ClaimSQL needs of a transaction. *sql.Tx has it, and so have the transactions of sqlx, of ent's SQL driver
@@ -49,20 +45,10 @@ func (g *Guard) ClaimSQL(ctx context.Context, tx SQLTx, id string, opts ...Optio
 	if isNil(tx) {
 		return 0, errors.New("txidem: ClaimSQL needs a transaction, got nil")
 	}
-	return g.join(ctx, id, opts, func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
-		rows, err := tx.QueryContext(ctx, query, args...) //nolint:rowserrcheck // sqlRow.Scan asks for it
-		if err != nil {
-			return err
-		}
-		defer rows.Close() //nolint:errcheck // sqlRow.Scan has read to the end or has an error of its own
-		return scan(sqlRow{rows})
-	})
+	return g.join(ctx, id, opts, sqlRow(tx))
 }
 
-// queryRow runs a query of one row at most and hands the row to scan.
-type queryRow func(ctx context.Context, query string, args []any, scan func(scanner) error) error
-
-// join claims in a transaction of somebody else.
+// join claims in a transaction of somebody else, and tells the observer.
 func (g *Guard) join(ctx context.Context, id string, opts []Option, query queryRow) (Outcome, error) {
 	if err := g.ready(); err != nil {
 		return 0, err
@@ -71,29 +57,34 @@ func (g *Guard) join(ctx context.Context, id string, opts []Option, query queryR
 	return collect(g.cfg.Observer, opts).observer.observe(ctx, &e, func() (Outcome, error) {
 		start := time.Now()
 		defer func() { e.Claim = time.Since(start) }()
-		return outcomeOf(g.joinOne(ctx, id, query))
+		return outcomeOf(g.joinUnobserved(ctx, id, query))
 	})
 }
 
-func (g *Guard) joinOne(ctx context.Context, id string, query queryRow) (Outcome, error) {
-	guarded, err := checkID(id, g.cfg.RequireID)
+func (g *Guard) joinUnobserved(ctx context.Context, id string, query queryRow) (Outcome, error) {
+	guarded, err := g.admit(ctx, id)
 	if err != nil {
 		return 0, err
 	}
 	if !guarded {
 		return Unguarded, nil
 	}
-	claimed, err := g.joinClaim(ctx, id, query)
+	claimed, err := g.claimBy(ctx, id, query)
 	if err != nil {
 		return 0, err
 	}
 	if claimed {
 		return Claimed, nil
 	}
-	return g.joinLook(ctx, id, query)
+	found, err := g.lookBy(ctx, id, query)
+	if err != nil {
+		return 0, err
+	}
+	return g.verdict(found, id, historyNone)
 }
 
-func (g *Guard) joinClaim(ctx context.Context, id string, query queryRow) (bool, error) {
+// claimBy claims in a transaction that is open, or in that of a single statement.
+func (g *Guard) claimBy(ctx context.Context, id string, query queryRow) (bool, error) {
 	bounded, cancel := context.WithTimeout(ctx, g.claimTime())
 	defer cancel()
 	var n int64
@@ -107,7 +98,8 @@ func (g *Guard) joinClaim(ctx context.Context, id string, query queryRow) (bool,
 	return n == 1, nil
 }
 
-func (g *Guard) joinLook(ctx context.Context, id string, query queryRow) (Outcome, error) {
+// lookBy looks at the record.
+func (g *Guard) lookBy(ctx context.Context, id string, query queryRow) (record, error) {
 	found := recordNone
 	err := query(ctx, g.sql.Look, []any{id, g.consumer}, func(row scanner) error {
 		var err error
@@ -115,15 +107,43 @@ func (g *Guard) joinLook(ctx context.Context, id string, query queryRow) (Outcom
 		return err
 	})
 	if err != nil {
-		return 0, g.explain(ctx, lookingAtRecord, err)
+		return recordNone, g.explain(ctx, lookingAtRecord, err)
 	}
-	return g.verdict(found, id, historyNone)
+	return found, nil
 }
 
-// sqlRow scans the first of rows as pgx does: without one it is pgx.ErrNoRows.
-type sqlRow struct{ rows *sql.Rows }
+// queryRow runs a query of one row at most and hands the row to scan.
+type queryRow func(ctx context.Context, query string, args []any, scan func(scanner) error) error
 
-func (r sqlRow) Scan(dest ...any) error {
+// pgxRow asks by pgx.
+func pgxRow(on interface {
+	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
+},
+) queryRow {
+	return func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
+		return scan(on.QueryRow(ctx, query, args...))
+	}
+}
+
+// sqlRow asks by database/sql.
+func sqlRow(on interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+},
+) queryRow {
+	return func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
+		rows, err := on.QueryContext(ctx, query, args...) //nolint:rowserrcheck // firstRow.Scan asks for it
+		if err != nil {
+			return err
+		}
+		defer rows.Close() //nolint:errcheck // firstRow.Scan has read to the end or has an error of its own
+		return scan(firstRow{rows})
+	}
+}
+
+// firstRow scans the first of rows as pgx does: without one it is pgx.ErrNoRows.
+type firstRow struct{ rows *sql.Rows }
+
+func (r firstRow) Scan(dest ...any) error {
 	if !r.rows.Next() {
 		return cmp.Or(r.rows.Err(), pgx.ErrNoRows)
 	}

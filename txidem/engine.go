@@ -19,6 +19,9 @@ type mode interface {
 
 	// guarded reports whether there is a claim, which can be asked for when the outcome of COMMIT is unknown.
 	guarded() bool
+
+	// claimed returns the id that is claimed while the handler runs, or those of a batch, in ascending order.
+	claimed() (id string, ids []string)
 }
 
 // run is one delivery on its way through its attempts.
@@ -28,7 +31,8 @@ type run struct {
 	event      DeliveryEvent
 	budget     budget
 	tx         transaction    // of the attempt
-	handed     handlertx.Room // for the first call of the handler
+	handed     handlertx.Room // of the first call of the handler
+	held       held           // the same
 	handlerRan bool
 
 	// unknown is set from a COMMIT whose outcome is not known until it is resolved. Then attempts run under resolving
@@ -147,7 +151,7 @@ func (r *run) transact(ctx context.Context, w work) attemptResult {
 func (g *Guard) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	conn, err := g.db.Acquire(ctx)
 	if err != nil {
-		return nil, withContext(ctx, "take a connection from the pool", err)
+		return nil, g.whileHeld(ctx, withContext(ctx, "take a connection from the pool", err))
 	}
 	return conn, nil
 }
@@ -178,10 +182,10 @@ func (r *run) rolledBack(ctx context.Context) attemptResult {
 
 // underClaim runs the handler and ends the transaction.
 func (r *run) underClaim(ctx context.Context, t *transaction, w work) attemptResult {
-	tx := r.hand(t)
+	tx, holding := r.hand(ctx, t)
 	r.handlerRan = true
 	defer tx.Revoke()
-	err := r.event.call(func() error { return w.handle(ctx, tx) })
+	err := r.event.call(holding, func() error { return w.handle(holding, tx) })
 	use := tx.Revoke()
 	t.doubtful = use.Doubtful
 	if err != nil || use.Misuse != nil {
@@ -190,13 +194,24 @@ func (r *run) underClaim(ctx context.Context, t *transaction, w work) attemptRes
 	return r.afterCommit(ctx, t.commit(ctx), use)
 }
 
-// hand makes the transaction that the handler gets. One that it had before stays revoked, whoever has kept it.
-func (r *run) hand(t *transaction) *handlertx.Tx {
+// hand makes what the handler gets. What it had in an earlier attempt stays revoked, whoever has kept it.
+func (r *run) hand(ctx context.Context, t *transaction) (*handlertx.Tx, *held) {
 	room := &r.handed
 	if r.handlerRan {
 		room = &handlertx.Room{}
 	}
-	return room.New(t.conn.Conn(), t.tx)
+	return room.New(t.conn.Conn(), t.tx), r.hold(ctx)
+}
+
+// hold makes the context that the handler gets.
+func (r *run) hold(ctx context.Context) *held {
+	h := &r.held
+	if h.Context != nil {
+		h = &held{}
+	}
+	h.Context, h.g = ctx, r.g
+	h.id, h.ids = r.mode.claimed()
+	return h
 }
 
 // withMisuse keeps the handler's error first in the chain, and as it is when it says all there is to say.

@@ -13,21 +13,33 @@ func (g *Guard) claimError(ctx context.Context, expired bool, id string, err err
 	if expired && ctx.Err() == nil {
 		return g.inFlight(id, "no answer to the claim: copies took over from each other, the table is locked, or the server is away")
 	}
-	switch {
-	case pgerr.State(err) == pgerr.LockNotAvailable:
+	if waitedInVain(err) && ctx.Err() == nil {
 		return g.lockedOut(id, err)
-	default:
-		return g.explain(ctx, "claim", err)
 	}
+	return g.explain(ctx, "claim", err)
+}
+
+// waitedInVain reports whether the server has ended a statement's wait for a lock: by lock_timeout, or by a
+// statement_timeout that is shorter, or because somebody canceled it.
+func waitedInVain(err error) bool {
+	state := pgerr.State(err)
+	return state == pgerr.LockNotAvailable || state == pgerr.QueryCanceled
 }
 
 // lockedOut says what a claim waited for in vain.
 func (g *Guard) lockedOut(id string, err error) error {
-	if pgerr.OnTable(err) {
-		return g.inFlight(id, "the table is locked, by a migration perhaps")
+	onTable, canceled := pgerr.OnTable(err), pgerr.State(err) == pgerr.QueryCanceled
+	cause := "a copy of it is being processed"
+	switch {
+	case onTable && canceled:
+		cause = "the claim was canceled before it had an answer, by a short statement_timeout perhaps"
+	case onTable:
+		cause = "the table is locked, by a migration perhaps"
+	case canceled:
+		cause += ", and statement_timeout, or a cancel, has ended the wait"
 	}
-	e := g.inFlight(id, "a copy of it is being processed")
-	e.copy = true
+	e := g.inFlight(id, cause)
+	e.copy = !onTable
 	return e
 }
 

@@ -2,6 +2,7 @@ package txidem
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"reflect"
 
@@ -21,6 +22,7 @@ type DB interface {
 // safe for concurrent use. It holds no connection between calls.
 type Guard struct {
 	db       DB
+	sqlDB    *sql.DB // in place of db, for a Guard of NewSQL
 	cfg      Config
 	sql      sqlgen.Statements
 	implicit bool // a transaction needs no options
@@ -33,12 +35,22 @@ type Guard struct {
 	idle     any // IdleLimit as an idle_in_transaction_session_timeout
 }
 
-// New makes a Guard. It refuses a Config that cannot work with a *ConfigError and sends nothing: whether the table and
-// the server are as they should be is for [Guard.Check] to say.
+// New makes a Guard over a pool of pgx. It refuses a Config that cannot work with a *ConfigError and sends nothing:
+// whether the table and the server are as they should be is for [Guard.Check] to say. A nil Config is one without a
+// Consumer, which is required.
 func New(db DB, cfg *Config) (*Guard, error) {
 	if isNil(db) {
 		return nil, errors.New("txidem: New needs a pool, got nil")
 	}
+	g, err := newGuard(cfg)
+	if err != nil {
+		return nil, err
+	}
+	g.db = db
+	return g, nil
+}
+
+func newGuard(cfg *Config) (*Guard, error) {
 	if cfg == nil {
 		cfg = &Config{}
 	}
@@ -47,7 +59,6 @@ func New(db DB, cfg *Config) (*Guard, error) {
 		return nil, err
 	}
 	g := &Guard{
-		db:       db,
 		implicit: c.TxOptions == pgx.TxOptions{},
 		cfg:      c,
 		sql:      sqlgen.New(c.Schema, c.Table),
@@ -62,8 +73,20 @@ func New(db DB, cfg *Config) (*Guard, error) {
 
 // ready says why the Guard cannot be used.
 func (g *Guard) ready() error {
-	if g == nil || g.db == nil {
+	if g == nil || g.db == nil && g.sqlDB == nil {
 		return errors.New("txidem: the Guard is nil or its zero value: make it with New")
+	}
+	return nil
+}
+
+// pooled says why the Guard cannot begin transactions.
+func (g *Guard) pooled() error {
+	if err := g.ready(); err != nil {
+		return err
+	}
+	if g.db == nil {
+		return errors.New("txidem: the Guard is one of NewSQL, which begins no transaction for a handler: " +
+			"use ClaimSQL in one of your own, or make the Guard with New")
 	}
 	return nil
 }

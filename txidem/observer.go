@@ -105,10 +105,16 @@ func (o Observer) tell(ctx context.Context, e DeliveryEvent) {
 	o(ctx, e)
 }
 
-// call calls the handler and books the call.
-func (e *DeliveryEvent) call(handler func() error) error {
+// callPlain calls a handler that has no transaction.
+func (e *DeliveryEvent) callPlain(handler func() error) error { return e.call(&held{}, handler) }
+
+// call calls the handler, which has the context h, and books the call.
+func (e *DeliveryEvent) call(h *held, handler func() error) error {
 	e.Attempts++
 	start := time.Now()
-	defer func() { e.Handler += time.Since(start) }()
+	defer func() {
+		h.ended.Store(true)
+		e.Handler += time.Since(start)
+	}()
 	return handler()
 }

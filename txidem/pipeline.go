@@ -94,7 +94,7 @@ type pipeline struct {
 }
 
 // fill has the handler queue its statements, unless they are there from an attempt in which nothing of them ran.
-func (p *pipeline) fill(ctx context.Context, e *DeliveryEvent) error {
+func (p *pipeline) fill(ctx context.Context, r *run) error {
 	if p.filled {
 		p.queries = copies(p.queries)
 		return nil
@@ -104,7 +104,8 @@ func (p *pipeline) fill(ctx context.Context, e *DeliveryEvent) error {
 		room = new(roomyBatch) // the one that the handler had before may still be in its hands
 	}
 	b := room.empty()
-	if err := e.call(func() error { return p.fn(ctx, b) }); err != nil {
+	holding := r.hold(ctx)
+	if err := r.event.call(holding, func() error { return p.fn(holding, b) }); err != nil {
 		return err
 	}
 	p.batch, p.queued = b, b.Len()

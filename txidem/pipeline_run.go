@@ -72,7 +72,7 @@ func (p *pipeline) attempt(ctx context.Context, r *run) attemptResult {
 	if r.unknown != nil {
 		return r.transact(ctx, p)
 	}
-	if err := p.fill(ctx, &r.event); err != nil {
+	if err := p.fill(ctx, r); err != nil {
 		return notQueued(err)
 	}
 	start := time.Now()

@@ -54,14 +54,14 @@ func Wrap[M any](
 
 // observed delivers one message, and tells the observer.
 func (r *run) observed(ctx context.Context, s *single, opts []Option) (Outcome, error) {
-	if err := s.g.ready(); err != nil {
+	if err := s.g.pooled(); err != nil {
 		return 0, err
 	}
 	r.g = s.g
 	r.event.Consumer, r.event.ID = s.g.cfg.Consumer, s.id
 	o := collect(s.g.cfg.Observer, opts)
 	return o.observer.observe(ctx, &r.event, func() (_ Outcome, err error) {
-		if s.hasID, err = checkID(s.id, s.g.cfg.RequireID); err != nil {
+		if s.hasID, err = s.g.admit(ctx, s.id); err != nil {
 			return 0, err
 		}
 		res := r.deliver(ctx)
@@ -80,6 +80,8 @@ type single struct {
 func (s *single) attempt(ctx context.Context, r *run) attemptResult { return r.transact(ctx, s) }
 
 func (s *single) guarded() bool { return s.hasID }
+
+func (s *single) claimed() (string, []string) { return s.id, nil }
 
 func (s *single) open(ctx context.Context, t *transaction, before history) (bool, Outcome, error) {
 	if !s.hasID {

@@ -2,38 +2,20 @@ package txidem
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/txidem/txidem-go/internal/pgerr"
 )
 
-// Store is the seen-set contract: three methods that remember which messages a consumer has finished. [Guard] keeps the
-// set in PostgreSQL, in the same records that Process makes; [MemoryStore] keeps it in memory. Implementations are safe
-// for concurrent use.
-//
-// An empty id is nobody's: Seen says false, Remember and Forget do nothing.
-type Store interface {
-	// Seen reports whether the id was remembered.
-	Seen(ctx context.Context, id string) (bool, error)
-
-	// Remember adds the id. It is called after the handler has succeeded. Remembering an id twice is no error.
-	Remember(ctx context.Context, id string) error
-
-	// Forget removes the id, so that the next delivery of the message runs. Forgetting an unknown id is no error.
-	Forget(ctx context.Context, id string) error
-}
-
-var (
-	_ Store = (*Guard)(nil)
-	_ Store = (*MemoryStore)(nil)
-)
-
-// Seen reports whether this consumer has processed the message, in whichever mode. A message that somebody holds under a
-// lease is ErrInFlight: neither seen nor free. A transaction that has claimed the message and not committed is invisible
-// here: this is the narrower promise of the seen-set.
+// Seen reports whether this consumer has processed the message, in whichever mode. A transaction that has claimed the
+// message and not committed is invisible here: this is the narrower promise of the seen-set. When the record says that
+// somebody holds the message and has not processed it, Seen is ErrInFlight.
 func (g *Guard) Seen(ctx context.Context, id string) (bool, error) {
+	if err := g.ready(); err != nil {
+		return false, err
+	}
 	guarded, err := checkID(id, g.cfg.RequireID)
 	if err != nil || !guarded {
 		return false, err
@@ -46,15 +28,22 @@ func (g *Guard) Seen(ctx context.Context, id string) (bool, error) {
 	return outcome == Duplicate, err
 }
 
-// Remember records the message as processed. It waits for a transaction that has claimed it, as Process does, and is
-// ErrInFlight past [Config.InFlightWait].
+// Remember records the message as processed, also when it is recorded already. It waits for a transaction that has claimed
+// it, as Process does, and is ErrInFlight past [Config.InFlightWait].
 func (g *Guard) Remember(ctx context.Context, id string) error {
-	guarded, err := checkID(id, g.cfg.RequireID)
+	if err := g.ready(); err != nil {
+		return err
+	}
+	guarded, err := g.admit(ctx, id)
 	if err != nil || !guarded {
 		return err
 	}
-	made, err := g.insert(ctx, id)
-	if err != nil || made {
+	var claimed bool
+	err = g.withRetry(ctx, func(s session) error {
+		claimed, err = g.claimBy(ctx, id, s.query)
+		return err
+	})
+	if err != nil || claimed {
 		return err
 	}
 	found, err := g.find(ctx, id)
@@ -65,23 +54,32 @@ func (g *Guard) Remember(ctx context.Context, id string) error {
 	return err
 }
 
+// find reads the record of a message.
+func (g *Guard) find(ctx context.Context, id string) (found record, err error) {
+	err = g.withRetry(ctx, func(s session) error {
+		found, err = g.lookBy(ctx, id, s.query)
+		return err
+	})
+	return found, err
+}
+
 // Forget removes the record of a processed message, so that the next delivery of it runs: an operator replays it. It first
 // waits for a transaction that has claimed the message, since that record would appear after a plain DELETE had found
-// nothing, and the replay would be a duplicate. Past [Config.InFlightWait], and for a message under a lease, it is ErrInFlight
-// and nothing is removed. A handler that forgets its own message waits for itself until then.
+// nothing, and the replay would be a duplicate. Past [Config.InFlightWait], and when the record says that somebody holds the
+// message, it is ErrInFlight and nothing is removed. Of a message's own handler it is ErrAlreadyClaimed.
 func (g *Guard) Forget(ctx context.Context, id string) error {
-	guarded, err := checkID(id, g.cfg.RequireID)
+	if err := g.ready(); err != nil {
+		return err
+	}
+	guarded, err := g.admit(ctx, id)
 	if err != nil || !guarded {
 		return err
 	}
-	return g.withRetry(ctx, func(conn *pgxpool.Conn) error {
-		t := &transaction{conn: conn}
-		claimed, err := g.begin(ctx, t, &forgetting, id)
-		if err != nil {
-			return err
+	return g.withRetry(ctx, func(s session) error {
+		if s.sql != nil {
+			return g.forgetSQL(ctx, s.sql, id)
 		}
-		defer t.rollback(ctx)
-		return g.forget(ctx, t, claimed, id)
+		return g.forgetPgx(ctx, s.pgx, id)
 	})
 }
 
@@ -89,75 +87,87 @@ func (g *Guard) Forget(ctx context.Context, id string) error {
 // it would fail when that copy commits.
 var forgetting = beginningWith(pgx.TxOptions{BeginQuery: beginQuery(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})})
 
-// forget deletes what is there now that nobody can be inserting it: our own claim when there was nothing, the record of
-// a processed message when there was one.
-func (g *Guard) forget(ctx context.Context, t *transaction, claimed bool, id string) error {
-	tag, err := t.tx.Exec(ctx, g.sql.Delete, id, g.consumer)
-	if pgerr.State(err) == pgerr.LockNotAvailable { // of the claim, which found the key taken: it bounds the wait for the row too
-		return g.inFlight(id, "its record is being removed")
-	}
+func (g *Guard) forgetPgx(ctx context.Context, conn *pgxpool.Conn, id string) error {
+	t := &transaction{conn: conn}
+	claimed, err := g.begin(ctx, t, &forgetting, id)
 	if err != nil {
-		return g.explain(ctx, "delete the record", err)
+		return err
 	}
-	if !claimed && tag.RowsAffected() == 0 {
-		found, err := scanRecord(t.tx.QueryRow(ctx, g.sql.Look, id, g.consumer))
-		if err != nil {
-			return g.explain(ctx, lookingAtRecord, err)
-		}
-		if found != recordNone {
-			_, err = g.verdict(found, id, historyNone)
-			return err
-		}
+	defer t.rollback(ctx)
+	if err := g.forget(ctx, id, claimed, pgxRow(t.tx)); err != nil {
+		return err
 	}
 	return t.commit(ctx)
 }
 
-// find reads the record of a message.
-func (g *Guard) find(ctx context.Context, id string) (found record, err error) {
-	err = g.withRetry(ctx, func(conn *pgxpool.Conn) error {
-		found, err = scanRecord(conn.QueryRow(ctx, g.sql.Look, id, g.consumer))
-		if err != nil {
-			return g.explain(ctx, lookingAtRecord, err)
+// forget deletes what is there now that nobody can be inserting it: our own claim when there was nothing, the record of
+// a processed message when there was one. lock_timeout bounds the wait for the row.
+func (g *Guard) forget(ctx context.Context, id string, claimed bool, query queryRow) error {
+	found := recordNone
+	err := query(ctx, g.sql.Delete, []any{id, g.consumer}, func(row scanner) error {
+		err := row.Scan(new(int))
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
 		}
-		return nil
+		found = recordProcessed
+		return err
 	})
-	return found, err
+	switch {
+	case waitedInVain(err) && ctx.Err() == nil:
+		return g.inFlight(id, "its record is being removed")
+	case err != nil:
+		return g.explain(ctx, "delete the record", err)
+	case claimed || found == recordProcessed:
+		return nil
+	}
+	if found, err = g.lookBy(ctx, id, query); err != nil || found == recordNone {
+		return err
+	}
+	_, err = g.verdict(found, id, historyNone)
+	return err
 }
 
-// insert makes the record in a transaction of one statement. It is the same statement as the claim of Process.
-func (g *Guard) insert(ctx context.Context, id string) (made bool, err error) {
-	err = g.withRetry(ctx, func(conn *pgxpool.Conn) error {
-		bounded, cancel := context.WithTimeout(ctx, g.claimTime())
-		defer cancel()
-		tag, err := conn.Exec(bounded, g.sql.Claim, id, g.consumer, g.wait, g.idle)
-		if err != nil {
-			return g.claimError(ctx, bounded.Err() != nil, id, err)
-		}
-		made = tag.RowsAffected() == 1
-		return nil
-	})
-	return made, err
+// session is a connection that is lent by the pool: one of the two.
+type session struct {
+	pgx *pgxpool.Conn
+	sql *sql.Conn
 }
 
-// withRetry lends a connection of the pool to fn, and again after a failure that a new connection or transaction can mend,
-// within the time of [Config.Retry]. fn can be repeated without harm, or its error is ErrCommitUnknown.
-func (g *Guard) withRetry(ctx context.Context, fn func(conn *pgxpool.Conn) error) error {
+// query runs a query on it.
+func (s session) query(ctx context.Context, query string, args []any, scan func(scanner) error) error {
+	if s.sql != nil {
+		return sqlRow(s.sql)(ctx, query, args, scan)
+	}
+	return pgxRow(s.pgx)(ctx, query, args, scan)
+}
+
+// withRetry lends a session to fn, and again after a failure that a new connection or transaction can mend, within the
+// time of [Config.Retry]. fn can be repeated without harm, or its error is ErrCommitUnknown.
+func (g *Guard) withRetry(ctx context.Context, fn func(s session) error) error {
 	b := g.newBudget()
 	for {
-		lost := false
-		err := g.withConn(ctx, func(conn *pgxpool.Conn) error {
-			err := fn(conn)
-			lost = conn.Conn().IsClosed()
-			return err
-		})
+		closed, err := g.withSession(ctx, fn)
 		if err == nil {
 			return nil
 		}
-		d, err := decide(failure{phase: phaseOpen, err: err, ctxErr: ctx.Err(), closed: lost})
+		d, err := decide(failure{phase: phaseOpen, err: err, ctxErr: ctx.Err(), closed: closed})
 		if !b.allows(ctx, d, 0) {
 			return err
 		}
 	}
+}
+
+// withSession lends a session to fn, and reports whether the connection has broken.
+func (g *Guard) withSession(ctx context.Context, fn func(s session) error) (closed bool, err error) {
+	if g.sqlDB != nil {
+		return g.withSQL(ctx, fn)
+	}
+	err = g.withConn(ctx, func(conn *pgxpool.Conn) error {
+		err := fn(session{pgx: conn})
+		closed = conn.Conn().IsClosed()
+		return err
+	})
+	return closed, err
 }
 
 // withConn lends a connection of the pool to fn.

@@ -41,7 +41,7 @@ type Statements struct {
 	Mark string
 
 	// Delete removes the record of a processed message and leaves one alone that somebody holds. Parameters: message id,
-	// consumer.
+	// consumer. It returns one row when it removed one.
 	Delete string
 
 	// DeleteMany removes the records of several messages, which are the running transaction's own. Parameters: array of
@@ -62,7 +62,7 @@ func New(schema, table string) Statements {
 		Look:        r.Replace("SELECT " + found + "\nFROM {table}" + key),
 		LookMany:    r.Replace("SELECT message_id, " + found + "\nFROM {table}" + keys),
 		Mark:        mark,
-		Delete:      r.Replace("DELETE FROM {table}" + key + " AND processed_at IS NOT NULL"),
+		Delete:      r.Replace("DELETE FROM {table}" + key + " AND processed_at IS NOT NULL RETURNING 1"),
 		DeleteMany:  r.Replace("DELETE FROM {table}" + keys),
 	}
 }

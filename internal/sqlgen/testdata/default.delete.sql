@@ -1,1 +1,1 @@
-DELETE FROM "public"."txidem_messages" WHERE message_id = $1::text AND consumer = $2::text AND processed_at IS NOT NULL
+DELETE FROM "public"."txidem_messages" WHERE message_id = $1::text AND consumer = $2::text AND processed_at IS NOT NULL RETURNING 1

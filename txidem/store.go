@@ -5,6 +5,36 @@ import (
 	"time"
 )
 
+// Store is the seen-set contract: three methods that remember which messages have been finished. [Guard] keeps the set in
+// PostgreSQL, in the same records that Process makes; [MemoryStore] keeps it in memory. Implementations are safe for
+// concurrent use.
+//
+// A Store knows nothing of consumers: each consumer has one of its own, or a prefix of its own for the keys in it, as a
+// Guard has its Consumer. It gets ids verbatim, of 1 to 1024 bytes, in valid UTF-8 and without NUL: [WrapSeen] runs a message
+// without an id without asking, and refuses the others. For those who call a Store themselves: an empty id is that of no
+// message, so that Seen says false, and Remember and Forget do nothing; a Guard with RequireID refuses it instead.
+//
+// An id that has expired, or was dropped to make room, is as one that was never remembered: its message runs again.
+type Store interface {
+	// Seen reports whether the id was remembered. It has the delivery's context, and is called once for each delivery,
+	// before the handler. With an error the handler is not called and the message is redelivered.
+	Seen(ctx context.Context, id string) (bool, error)
+
+	// Remember adds the id; remembering it again is no error. It is called once after a handler that succeeded, and not
+	// tried again: its error is told to the observer, and the message is acked. Its context has the values of the
+	// delivery's, but does not end with it: it ends after five seconds.
+	Remember(ctx context.Context, id string) error
+
+	// Forget removes the id, so that the next delivery of the message runs. Forgetting an unknown id is no error. WrapSeen
+	// does not call it: it is for an operator who replays a message.
+	Forget(ctx context.Context, id string) error
+}
+
+var (
+	_ Store = (*Guard)(nil)
+	_ Store = (*MemoryStore)(nil)
+)
+
 // rememberLimit bounds Remember after a handler that succeeded, since it does not end with the delivery's context.
 const rememberLimit = 5 * time.Second
 
@@ -54,7 +84,7 @@ func (s seenSet) run(ctx context.Context, id string, h func(context.Context) err
 		return 0, err
 	}
 	if !guarded {
-		return outcomeOf(Unguarded, e.call(func() error { return h(ctx) }))
+		return outcomeOf(Unguarded, e.callPlain(func() error { return h(ctx) }))
 	}
 	start := time.Now()
 	seen, err := s.store.Seen(ctx, id)
@@ -65,7 +95,7 @@ func (s seenSet) run(ctx context.Context, id string, h func(context.Context) err
 	if seen {
 		return Duplicate, nil
 	}
-	if err := e.call(func() error { return h(ctx) }); err != nil {
+	if err := e.callPlain(func() error { return h(ctx) }); err != nil {
 		return 0, err
 	}
 	e.RememberErr = s.remember(ctx, id)
