@@ -17,6 +17,9 @@ const oldestServer = 130000
 // acknowledges. It returns all problems that it found, joined, or nil. Call it when the program starts, after the
 // migrations. It only reads.
 func (g *Guard) Check(ctx context.Context) error {
+	if err := g.ready(); err != nil {
+		return err
+	}
 	return g.withConn(ctx, func(conn *pgxpool.Conn) error {
 		serverErr := g.checkServer(ctx, conn)
 		tableErr := g.checkTable(ctx, conn)

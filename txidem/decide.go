@@ -93,13 +93,17 @@ var rules = []rule{
 	{"the context ended with the handler", phaseHandler, ctxEnded, final, nil},
 	{"the handler ended the transaction", phaseHandler, func(f *failure) bool { return errors.Is(f.use.Misuse, handlertx.ErrEnded) }, final, nil},
 	{"the handler misused the transaction", phaseHandler, func(f *failure) bool { return f.use.Misuse != nil }, finalHandler, nil},
+	{"the handler said that it is permanent", phaseHandler, func(f *failure) bool { return isPermanent(f.err) }, finalHandler, nil},
+	{"the handler was too slow", phaseHandler, func(f *failure) bool { return slow(f) != nil }, finalHandler, tooSlow},
 	{"the handler met a conflict", phaseHandler, conflict, rerun, nil},
 	{"the server ended the session", phaseHandler, func(f *failure) bool { return f.closed && pgerr.Fatal(f.err) }, rerun, nil},
+	{"a statement of the handler was stale", phaseHandler, func(f *failure) bool { return pgerr.StalePlan(f.err) }, rerunStale, nil},
 	{"the handler lost its connection", phaseHandler, connectionLost, rerun, nil},
 	{"the handler failed", phaseHandler, always, finalHandler, nil},
 
 	{"COMMIT is unknown", phaseCommit, func(f *failure) bool { return f.guarded && is(ErrCommitUnknown)(f) }, resolve, nil},
 	{"COMMIT is unknown without an id", phaseCommit, is(ErrCommitUnknown), final, nothingToAsk},
+	{"the handler was too slow, and hid it", phaseCommit, lostToSlowness, finalHandler, tooSlow},
 	{"the handler's own deadline, or statement, closed the connection", phaseCommit, closedByHandler, finalHandler, withLost},
 	{"the connection was lost before COMMIT", phaseCommit, is(errConnLost), rerun, nil},
 	{"COMMIT met a conflict", phaseCommit, conflict, rerun, nil},
@@ -108,6 +112,7 @@ var rules = []rule{
 	{"COMMIT was not sent", phaseCommit, always, final, nil},
 
 	{"not committed, and the context has ended", phaseRolledBack, ctxEnded, final, contextEnded},
+	{"not committed, since the handler was too slow", phaseRolledBack, func(f *failure) bool { return slow(f) != nil }, finalHandler, tooSlow},
 	{"not committed, as the server answered", phaseRolledBack, answered, finalHandler, notStored},
 	{"not committed, the connection broke", phaseRolledBack, always, rerun, notStored},
 }
@@ -140,6 +145,33 @@ func answered(f *failure) bool { return pgerr.State(f.err) != "" && !pgerr.Fatal
 
 // serverAway reports whether the server could not be reached, refused the session, or went away: it is worth waiting for.
 func serverAway(err error) bool { return pgerr.Away(err) || errors.Is(err, errConnLost) }
+
+// slow returns the error by which the server has ended the session because the handler let its transaction idle, or took too
+// long for all of it.
+func slow(f *failure) error {
+	for _, err := range []error{f.err, f.use.Lost} {
+		if pgerr.TooSlow(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// lostToSlowness is the same seen from COMMIT, which was not sent then.
+func lostToSlowness(f *failure) bool { return errors.Is(f.err, errConnLost) && slow(f) != nil }
+
+// tooSlow names the limit. The handler runs once: it would be as slow again.
+func tooSlow(f *failure) error {
+	cause := slow(f)
+	limit := "was idle for longer than IdleLimit, or the session's own idle_in_transaction_session_timeout, allows"
+	if pgerr.State(cause) == pgerr.TransactionTimeout {
+		limit = "took longer than transaction_timeout allows"
+	}
+	if errors.Is(f.err, cause) {
+		return fmt.Errorf("%w: txidem: nothing is stored: the handler's transaction %s", f.err, limit)
+	}
+	return fmt.Errorf("%w: txidem: nothing is stored: the handler's transaction %s: %w", f.err, limit, cause)
+}
 
 func nothingToAsk(f *failure) error {
 	return fmt.Errorf("%w: a message without an id leaves nothing to ask for", f.err)

@@ -115,6 +115,46 @@ func TestNilArguments(t *testing.T) {
 	require.Panics(t, func() { WrapSeen[string](none, id, func(context.Context, string) error { return nil }) })
 }
 
+// A Guard that was not made says what to do, on every way in.
+func TestZeroGuard(t *testing.T) {
+	t.Parallel()
+	var none *Guard
+	for _, g := range []*Guard{{}, none} {
+		ctx, tx := t.Context(), func(context.Context, pgx.Tx) error { return nil }
+		for name, call := range map[string]func() error{
+			"Process": func() error { _, err := g.Process(ctx, "m", tx); return err },
+			"Pipeline": func() error {
+				_, err := g.Pipeline(ctx, "m", func(context.Context, *pgx.Batch) error { return nil })
+				return err
+			},
+			"ProcessBatch": func() error {
+				return g.ProcessBatch(ctx, []string{"m"}, func(context.Context, pgx.Tx, []int) error { return nil })[0].Err
+			},
+			"ClaimTx":  func() error { _, err := g.ClaimTx(ctx, &handlertx.Tx{}, "m"); return err },
+			"Seen":     func() error { _, err := g.Seen(ctx, "m"); return err },
+			"Remember": func() error { return g.Remember(ctx, "m") },
+			"Forget":   func() error { return g.Forget(ctx, "m") },
+			"Check":    func() error { return g.Check(ctx) },
+		} {
+			require.ErrorContains(t, call(), "make it with New", name)
+		}
+	}
+}
+
+// A batch without a handler, and options that are nil, are no panic.
+func TestBatchWithoutAHandler(t *testing.T) {
+	t.Parallel()
+	g, err := New(noServer{t}, &Config{Consumer: "c"})
+	require.NoError(t, err)
+	results := g.ProcessBatch(t.Context(), []string{"m", "n"}, nil, nil)
+	require.Len(t, results, 2)
+	require.ErrorContains(t, results[1].Err, "needs a handler")
+	require.Equal(t, "n", results[1].ID)
+	require.Empty(t, g.ProcessBatch(t.Context(), nil, func(context.Context, pgx.Tx, []int) error { return io.EOF }, nil))
+	_, err = g.Process(t.Context(), "\x00", func(context.Context, pgx.Tx) error { return nil }, nil)
+	require.ErrorIs(t, err, ErrInvalidID)
+}
+
 // The seen-set's empty id is nobody's, and an error when ids are required.
 func TestEmptyIDInTheSeenSet(t *testing.T) {
 	t.Parallel()

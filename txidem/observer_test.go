@@ -22,6 +22,8 @@ func TestSlogObserver(t *testing.T) {
 		"duplicate":      {DeliveryEvent{Outcome: Duplicate}, "DEBUG"},
 		"unguarded":      {DeliveryEvent{Outcome: Unguarded}, "WARN"},
 		"not remembered": {DeliveryEvent{Outcome: Processed, RememberErr: errors.New("away")}, "WARN"},
+		"claimed":        {DeliveryEvent{Outcome: Claimed}, "DEBUG"},
+		"in flight":      {DeliveryEvent{Err: &InFlightError{}}, "INFO"},
 		"failed":         {DeliveryEvent{Err: errors.New("no")}, "ERROR"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +51,7 @@ func TestOutcomeZeroValueIsNone(t *testing.T) {
 	t.Parallel()
 	var zero Outcome
 	require.Equal(t, "none", zero.String())
-	for _, o := range []Outcome{Processed, Duplicate, Unguarded} {
+	for _, o := range []Outcome{Processed, Duplicate, Unguarded, Claimed} {
 		require.NotEqual(t, zero, o)
 		require.NotEqual(t, "none", o.String())
 	}

@@ -108,7 +108,7 @@ func (p *pipeline) mayHaveRun(r *run) { r.handlerRan, p.filled = true, false }
 
 // claimFailed judges an error that came before the handler's statements had a result.
 func (p *pipeline) claimFailed(ctx context.Context, r *run, s *sentPipeline, err error) attemptResult {
-	_ = s.close(notClaimed(err) || pgerr.Conflict(err) || pgerr.State(err) == pgerr.LockNotAvailable)
+	_ = s.close(notClaimed(err) || pgerr.Conflict(err) || waitedInVain(err))
 	closed := s.t.conn.Conn().IsClosed()
 	switch {
 	case notClaimed(err):

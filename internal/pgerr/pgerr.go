@@ -76,6 +76,16 @@ func Stale(err error) bool {
 	}
 }
 
+// StalePlan is Stale for a statement of which nothing is known: only what says that it is the prepared statement that does
+// not fit, and not the statement itself.
+func StalePlan(err error) bool {
+	var pgErr *pgconn.PgError
+	if !errors.As(err, &pgErr) {
+		return false
+	}
+	return pgErr.Code == UnknownStatement || pgErr.Code == FeatureNotSupported && pgErr.Routine == "RevalidateCachedQuery"
+}
+
 // Away reports whether the server could not be reached, refused the session, or went away, and is worth waiting for.
 func Away(err error) bool {
 	var connectErr *pgconn.ConnectError
