@@ -91,3 +91,13 @@ func TestPermanent(t *testing.T) {
 	require.ErrorIs(t, err, io.EOF)
 	require.Equal(t, io.EOF.Error(), err.Error())
 }
+
+// A broker that does what Settle says delivers a message that fails for a second a handful of times.
+func TestNoHotLoop(t *testing.T) {
+	t.Parallel()
+	deliveries := 0
+	for clock := time.Duration(0); clock < time.Second; deliveries++ {
+		clock += Settle(errors.New("fails for a second"), deliveries+1).After
+	}
+	require.LessOrEqual(t, deliveries, 3)
+}
