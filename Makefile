@@ -6,10 +6,11 @@ GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v
 FUZZTIME ?= 30s
 VERSIONS ?= 16 17 18
 FAULTS ?= .
+ROOT ?= .
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test/unit test/integration test/example test/imports test/faults test/versions soak soak/crash \
-	bench bench/quick bench/size lint fmt cover fuzz tidy
+	bench bench/quick bench/size lint house fmt cover fuzz tidy
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +57,9 @@ bench/size: ## a claim in tables of 0, 1 M and 10 M records; writes bench/size.j
 
 lint: ## golangci-lint with a closed list, gofumpt and go vet, in every module
 	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && go vet ./... && $(GOLANGCI_LINT) run --allow-parallel-runners ./...); done
+
+house: ## files, lines, function lengths and undocumented names of a checkout (ROOT=., this one)
+	@cd integration && go run ./house "$(abspath $(ROOT))"
 
 fmt: ## format every module
 	@set -e; for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) fmt ./...); done
