@@ -268,7 +268,7 @@ func (j joiner) tryOutcomes() {
 	j.requireEffects(1)
 }
 
-// tryDuplicate is Case 11: the caller goes on working after a duplicate.
+// tryDuplicate shows that the caller goes on working in its transaction after a duplicate.
 func (j joiner) tryDuplicate() {
 	j.t.Helper()
 	j.requireOutcome(txidem.Processed, "m", j.ok) // and what was processed is a duplicate here

@@ -21,8 +21,8 @@ func careless(sql string) txidem.Handler {
 	}
 }
 
-// Case 17: a statement that begins with transaction control is refused before it is sent, wherever it is given, and the
-// delivery is an error even when the handler hides the refusal.
+// A statement that begins with transaction control is refused before it is sent, wherever it is given, and the delivery is
+// an error even when the handler hides the refusal.
 func TestTransactionControlIsRefused(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(sql string) txidem.Handler{
@@ -82,7 +82,8 @@ func TestTransactionControlIsRefused(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 17: what gets through is found before our COMMIT, and never acked as work that is not there.
+// Transaction control that gets through to the server, inside a longer text or by Conn: the delivery is an error, and there
+// are as many records as effects.
 func TestTransactionControlThatGetsThroughIsFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/txidem/txidem-go/txidem"
 )
 
-// Case 26, first half: a worker is killed inside its handler. A delivery that waited for it meanwhile runs, and so does one
-// that comes afterwards: the end of the connection has freed the message. The wait would last an hour otherwise.
+// A worker is killed inside its handler. A delivery that waited for it meanwhile runs, and so does one that comes
+// afterwards: the end of the connection has freed the message. The wait would last an hour otherwise.
 func TestKilledWorkerFreesItsMessage(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{pointHandler, pointBeforeCommit} {

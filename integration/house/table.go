@@ -27,7 +27,9 @@ func (t *table) write(w io.Writer) error {
 	}
 	aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range t.rows {
-		fmt.Fprintln(aligned, strings.Join(row, "\t")) // an error stays for Flush
+		if _, err := fmt.Fprintln(aligned, strings.Join(row, "\t")); err != nil {
+			return err
+		}
 	}
 	if err := aligned.Flush(); err != nil {
 		return err
