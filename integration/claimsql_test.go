@@ -158,7 +158,9 @@ func finish(tx interface {
 func TestDatabasesDoNotFitClaimSQL(t *testing.T) {
 	t.Parallel()
 	fits := reflect.TypeFor[txidem.SQLTx]()
-	for _, v := range []any{&sql.DB{}, &sql.Conn{}, &sqlx.DB{}, &sqlx.Conn{}, &bun.DB{}, bun.Conn{}, &gorm.DB{}, &entsql.Driver{}} {
+	for _, v := range []any{
+		&sql.DB{}, &sql.Conn{}, &sqlx.DB{}, &sqlx.Conn{}, &bun.DB{}, bun.Conn{}, &gorm.DB{}, &entsql.Driver{},
+	} {
 		require.False(t, reflect.TypeOf(v).Implements(fits), "%T", v)
 	}
 }

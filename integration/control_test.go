@@ -243,9 +243,13 @@ func TestResultsLeftOpen(t *testing.T) {
 	const many = `SELECT generate_series(1, 100000)`
 	w, done := newWorld(t), 0
 	for name, leave := range map[string]txidem.Handler{
-		"rows":             func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Query(ctx, many); return err },
-		"rows partly read": func(ctx context.Context, tx pgx.Tx) error { rows, err := tx.Query(ctx, many); rows.Next(); return err },
-		"row never read":   func(ctx context.Context, tx pgx.Tx) error { tx.QueryRow(ctx, `SELECT 1`); return nil },
+		"rows": func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Query(ctx, many); return err },
+		"rows partly read": func(ctx context.Context, tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, many)
+			rows.Next()
+			return err
+		},
+		"row never read": func(ctx context.Context, tx pgx.Tx) error { tx.QueryRow(ctx, `SELECT 1`); return nil },
 		"batch": func(ctx context.Context, tx pgx.Tx) error {
 			b := &pgx.Batch{}
 			b.Queue(`SELECT 1`)

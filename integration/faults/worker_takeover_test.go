@@ -55,7 +55,8 @@ func takeOver(t *testing.T, g *txidem.Guard, side *pgx.Conn, p *workerProcess, i
 		outcome, err = bounded(t, g, id)
 		done <- err
 	}()
-	waitFor(t, side, `SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	waitFor(t, side, `SELECT count(*) = 1 FROM pg_stat_activity
+		WHERE datname = current_database() AND wait_event_type = 'Lock'`)
 	p.kill()
 	require.NoError(t, <-done)
 	return outcome

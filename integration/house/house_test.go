@@ -42,9 +42,10 @@ func (t inner) Hidden() {}
 
 type inner struct{ Field int }
 `,
+	"cmd/main.go": "package main\n\nfunc Exported() {}\n\nfunc main() {\n" +
+		strings.Repeat("\tExported()\n", 20) + "}\n",
 	"shop/shop_test.go":         "package shop\n\nfunc Tested() {}\n",
 	"shop/testdata/broken.go":   "no Go\n",
-	"cmd/main.go":               "package main\n\nfunc Exported() {}\n\nfunc main() {\n" + strings.Repeat("\tExported()\n", 20) + "}\n",
 	"beside/go.mod":             "module example.com/beside\n",
 	"beside/a.go":               "package beside\n",
 	"beside/deeper/b.go":        "package deeper\n",
