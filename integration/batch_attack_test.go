@@ -138,7 +138,9 @@ func TestBatchPoisonInEveryPosition(t *testing.T) {
 // A hidden COMMIT in a batch is acked for none of its messages.
 func TestBatchWithAHiddenCommit(t *testing.T) {
 	t.Parallel()
-	for _, sql := range []string{"SELECT 1; COMMIT", "SELECT 1; COMMIT; BEGIN", "SELECT 1; COMMIT AND CHAIN", "SELECT 1; ROLLBACK; BEGIN"} {
+	for _, sql := range []string{
+		"SELECT 1; COMMIT", "SELECT 1; COMMIT; BEGIN", "SELECT 1; COMMIT AND CHAIN", "SELECT 1; ROLLBACK; BEGIN",
+	} {
 		for parting, opts := range partings {
 			for _, after := range []error{nil, errPoison} {
 				t.Run(fmt.Sprint(sql, "/", parting, "/", after), func(t *testing.T) {
@@ -218,8 +220,9 @@ func TestBatchWhoseContextEndsHalfWay(t *testing.T) {
 func TestBatchOfOddIDs(t *testing.T) {
 	t.Parallel()
 	odd := []string{
-		"NULL", "null", "{a}", "{", "}", "a,b", `"q"`, `back\slash`, `\`, `\"`, " before", "behind ", "\ttab", "line\n", "\vtab", "\ff", "\u00a0x", "\u0085x",
-		"\u2003x", "'quoted'", "$1", "$$", "--", "/*", "a;b", "\u00e9", "e\u0301", "\ufeffx", "\x01", "\x7f", "\ufffd", "A", "a",
+		"NULL", "null", "{a}", "{", "}", "a,b", `"q"`, `back\slash`, `\`, `\"`, " before", "behind ",
+		"\ttab", "line\n", "\vtab", "\ff", "\u00a0x", "\u0085x", "\u2003x",
+		"'quoted'", "$1", "$$", "--", "/*", "a;b", "\u00e9", "e\u0301", "\ufeffx", "\x01", "\x7f", "\ufffd", "A", "a",
 	}
 	inEveryMode(t, func(t *testing.T, mode func(*pgxpool.Config)) {
 		w := newWorld(t, mode)
@@ -248,7 +251,10 @@ func TestBatchOfThousands(t *testing.T) {
 	for _, c := range []struct {
 		ids, first, others string
 	}{
-		{"new", "processed", "processed"}, {"new", "duplicate", "duplicate"}, {"same", "processed", "duplicate"}, {"without", "unguarded", "unguarded"},
+		{"new", "processed", "processed"},
+		{"new", "duplicate", "duplicate"},
+		{"same", "processed", "duplicate"},
+		{"without", "unguarded", "unguarded"},
 	} {
 		for i, got := range w.deliverBatch(w.insertAll, ids[c.ids]) {
 			require.Equal(t, map[bool]string{true: c.first, false: c.others}[i == 0], got, c.ids)
@@ -348,7 +354,8 @@ func TestLargeBatchWithAShortWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inFlightWait(time.Millisecond), func(c *txidem.Config) { c.Observer = nil })
 	msgs := numbered("message-%06d", 200_000)
-	results := txidem.WrapBatch(w.guard, itself, func(context.Context, pgx.Tx, []string) error { return nil })(t.Context(), msgs)
+	idle := func(context.Context, pgx.Tx, []string) error { return nil }
+	results := txidem.WrapBatch(w.guard, itself, idle)(t.Context(), msgs)
 	require.NoError(t, results[0].Err)
 }
 
@@ -392,7 +399,8 @@ func TestBatchWithoutAnIDWhoseCommitIsUnknown(t *testing.T) {
 				armed.Store(true)
 				return err
 			}
-			results := txidem.WrapBatch(newGuard(t, pool, &txidem.Config{Consumer: consumer}), itself, h)(t.Context(), []string{"a", ""})
+			g := newGuard(t, pool, &txidem.Config{Consumer: consumer})
+			results := txidem.WrapBatch(g, itself, h)(t.Context(), []string{"a", ""})
 			proxy.Observe(nil)
 			require.ErrorIs(t, results[1].Err, txidem.ErrCommitUnknown)
 			require.Equal(t, name == "Conn", results[0].Err != nil, "%v", results[0].Err)

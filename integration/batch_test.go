@@ -52,7 +52,9 @@ func (w *world) poisoned(ids ...string) func(context.Context, pgx.Tx, []string) 
 }
 
 // deliverBatch delivers messages, which are their own ids, and returns what became of each, in short.
-func (w *world) deliverBatch(h func(context.Context, pgx.Tx, []string) error, msgs []string, opts ...txidem.BatchOption) []string {
+func (w *world) deliverBatch(
+	h func(context.Context, pgx.Tx, []string) error, msgs []string, opts ...txidem.BatchOption,
+) []string {
 	w.t.Helper()
 	var all []string
 	results := txidem.WrapBatch(w.guard, itself, h, opts...)(w.t.Context(), msgs)
@@ -96,7 +98,8 @@ func TestBatchWithFailingMessages(t *testing.T) {
 			}
 			want[3], want[20], want[21] = "poison: m33", "poison: m16", "poison: m15"
 			msgs, want = append(msgs, "m16", "a\x00", "m01"), append(want, "poison: m16",
-				`txidem: invalid message id: id "a\x00" contains a NUL byte, which PostgreSQL text cannot hold: fix the producer, or route the message to a dead letter queue`, "duplicate")
+				`txidem: invalid message id: id "a\x00" contains a NUL byte, which PostgreSQL text cannot hold: `+
+					`fix the producer, or route the message to a dead letter queue`, "duplicate")
 			require.Equal(t, want, w.deliverBatch(w.poisoned("m33", "m16", "m15"), msgs, opts...))
 			w.requireEffects(34)
 			require.Equal(t, []string{"processed"}, w.deliverBatch(w.insertAll, []string{"m33"}), "its id is free")

@@ -158,7 +158,9 @@ func finish(tx interface {
 func TestDatabasesDoNotFitClaimSQL(t *testing.T) {
 	t.Parallel()
 	fits := reflect.TypeFor[txidem.SQLTx]()
-	for _, v := range []any{&sql.DB{}, &sql.Conn{}, &sqlx.DB{}, &sqlx.Conn{}, &bun.DB{}, bun.Conn{}, &gorm.DB{}, &entsql.Driver{}} {
+	for _, v := range []any{
+		&sql.DB{}, &sql.Conn{}, &sqlx.DB{}, &sqlx.Conn{}, &bun.DB{}, bun.Conn{}, &gorm.DB{}, &entsql.Driver{},
+	} {
 		require.False(t, reflect.TypeOf(v).Implements(fits), "%T", v)
 	}
 }
@@ -268,7 +270,7 @@ func (j joiner) tryOutcomes() {
 	j.requireEffects(1)
 }
 
-// tryDuplicate is Case 11: the caller goes on working after a duplicate.
+// tryDuplicate shows that the caller goes on working in its transaction after a duplicate.
 func (j joiner) tryDuplicate() {
 	j.t.Helper()
 	j.requireOutcome(txidem.Processed, "m", j.ok) // and what was processed is a duplicate here

@@ -11,7 +11,7 @@ import (
 	"github.com/txidem/txidem-go/txidem"
 )
 
-// Case 5: a context that ends between the claim and the return costs the delivery, and not the connection.
+// A context that ends while the handler runs costs the delivery, and not the connection.
 func TestContextEndsInTheHandler(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, conns(1))
@@ -29,7 +29,7 @@ func TestContextEndsInTheHandler(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 5: the context is over when the handler returns nil: not committed, and the next delivery runs.
+// The context is over when the handler returns nil: nothing is committed, and the next delivery runs.
 func TestContextIsOverWhenTheHandlerReturnsNil(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, conns(1))
@@ -46,7 +46,8 @@ func TestContextIsOverWhenTheHandlerReturnsNil(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 5: a statement is cut off by a child context's deadline, and the handler passes that on or hides it.
+// A statement is cut off by a child context's deadline: the delivery fails and the next one runs, whether the handler
+// passes the error on or hides it.
 func TestStatementIsCutOff(t *testing.T) {
 	t.Parallel()
 	for name, hide := range map[string]bool{"passed on": false, "hidden": true} {

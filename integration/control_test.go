@@ -21,8 +21,8 @@ func careless(sql string) txidem.Handler {
 	}
 }
 
-// Case 17: a statement that begins with transaction control is refused before it is sent, wherever it is given, and the
-// delivery is an error even when the handler hides the refusal.
+// A statement that begins with transaction control is refused before it is sent, wherever it is given, and the delivery is
+// an error even when the handler hides the refusal.
 func TestTransactionControlIsRefused(t *testing.T) {
 	t.Parallel()
 	ways := map[string]func(sql string) txidem.Handler{
@@ -82,7 +82,8 @@ func TestTransactionControlIsRefused(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 17: what gets through is found before our COMMIT, and never acked as work that is not there.
+// Transaction control that gets through to the server, inside a longer text or by Conn: the delivery is an error, and there
+// are as many records as effects.
 func TestTransactionControlThatGetsThroughIsFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -242,9 +243,13 @@ func TestResultsLeftOpen(t *testing.T) {
 	const many = `SELECT generate_series(1, 100000)`
 	w, done := newWorld(t), 0
 	for name, leave := range map[string]txidem.Handler{
-		"rows":             func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Query(ctx, many); return err },
-		"rows partly read": func(ctx context.Context, tx pgx.Tx) error { rows, err := tx.Query(ctx, many); rows.Next(); return err },
-		"row never read":   func(ctx context.Context, tx pgx.Tx) error { tx.QueryRow(ctx, `SELECT 1`); return nil },
+		"rows": func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Query(ctx, many); return err },
+		"rows partly read": func(ctx context.Context, tx pgx.Tx) error {
+			rows, err := tx.Query(ctx, many)
+			rows.Next()
+			return err
+		},
+		"row never read": func(ctx context.Context, tx pgx.Tx) error { tx.QueryRow(ctx, `SELECT 1`); return nil },
 		"batch": func(ctx context.Context, tx pgx.Tx) error {
 			b := &pgx.Batch{}
 			b.Queue(`SELECT 1`)

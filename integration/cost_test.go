@@ -48,7 +48,8 @@ func TestRoundTripsOfAPipeline(t *testing.T) {
 		wire := &turns{}
 		w := newWorld(t, mode, wire.through(t))
 		returning := func(_ context.Context, b *pgx.Batch) error {
-			b.Queue(`INSERT INTO biz (v) VALUES ($1) RETURNING v`, "ok").QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
+			b.Queue(`INSERT INTO biz (v) VALUES ($1) RETURNING v`, "ok").
+				QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
 			return nil
 		}
 		for name, fn := range map[string]txidem.PipelineHandler{"statements": w.queueOne, "callback": returning} {

@@ -133,7 +133,7 @@ func TestHandedTxIsClosedAfterTheHandler(t *testing.T) {
 	w.db.Invariant(t)
 }
 
-// Case 17, the refusals: Commit and Rollback are refused, and the delivery is an error even when the handler hides it.
+// Commit and Rollback are refused, and the delivery is an error even when the handler hides the refusal.
 func TestHandlerMustNotEndTheTransaction(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(context.Context, pgx.Tx) error{

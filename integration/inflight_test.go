@@ -46,7 +46,7 @@ func (w *world) slow(waiters int) txidem.Handler {
 	}
 }
 
-// Case 6: twenty copies at once, and the same over two pools.
+// Of twenty copies at once, over one pool and over two, one runs and the others are duplicates.
 func TestTwentyCopiesAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, pools := range map[string]int{"one pool": 1, "two pools": 2} {
@@ -77,7 +77,7 @@ func TestTwoHundredCopiesOverTwoPools(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 6, last part: when the first handler fails, a waiter takes over.
+// When the first copy's handler fails, a copy that waited for it takes over.
 func TestWaiterTakesOverWhenTheFirstFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inFlightWait(time.Minute))
@@ -98,7 +98,7 @@ func TestWaiterTakesOverWhenTheFirstFails(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 7: copies of a slow message give up after the bound and leave their connections to other messages.
+// Copies of a slow message give up after InFlightWait and leave their connections to other messages.
 func TestWaitersDoNotStarveOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, conns(4), inFlightWait(50*time.Millisecond))
@@ -187,7 +187,7 @@ func TestLockedTable(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 9, last part: Forget waits for a copy in flight, or its caller's replay would be swallowed.
+// Forget waits for a copy in flight: a replay after it would be a duplicate of that copy otherwise.
 func TestForgetWaitsForACopyInFlight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inFlightWait(time.Minute))

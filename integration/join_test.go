@@ -50,7 +50,7 @@ func TestJoinedClaim(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 11, second half: after a duplicate the caller goes on working in its transaction, with its own lock_timeout.
+// After a duplicate the caller goes on working in its transaction, with its own lock_timeout.
 func TestCallerGoesOnAfterAJoinedDuplicate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -100,8 +100,8 @@ func (w *world) forgetOneByOne(ids []string) {
 	w.db.Invariant(w.t)
 }
 
-// Case 22: an id that cannot be stored is refused before anything is sent, by every verb. The limit is in bytes, however
-// well the id compresses.
+// An id that cannot be stored is refused before anything is sent, by every verb. The limit is in bytes, however well the
+// id compresses.
 func TestIDsThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -133,7 +133,7 @@ func TestIDsThatCannotBeStored(t *testing.T) {
 // untouchedTx panics when anything is done with it.
 type untouchedTx struct{ pgx.Tx }
 
-// Case 9: a consumer is a key of its own, byte for byte, and no pair of keys runs together.
+// A consumer's name counts byte for byte, and no two pairs of id and consumer are taken for one.
 func TestConsumersAreVerbatim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -177,7 +177,7 @@ func TestConsumersAreVerbatim(t *testing.T) {
 	}
 }
 
-// Case 10: the id of the message is the key, and the id of the trace it belongs to is not.
+// The id of the message is the key, and the id of the trace it belongs to is not.
 func TestTraceIDIsNotTheKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -53,7 +53,8 @@ func (w *world) lateRefusal(state, v string) {
 	w.exec(fmt.Sprintf(`CREATE OR REPLACE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS
 		$$BEGIN IF NEW.v LIKE '%s' THEN RAISE EXCEPTION 'late' USING ERRCODE = '%s'; END IF; RETURN NULL; END$$`, v, state))
 	w.exec(`DROP TRIGGER IF EXISTS late ON biz`)
-	w.exec(`CREATE CONSTRAINT TRIGGER late AFTER INSERT ON biz DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION late()`)
+	w.exec(`CREATE CONSTRAINT TRIGGER late AFTER INSERT ON biz DEFERRABLE INITIALLY DEFERRED
+		FOR EACH ROW EXECUTE FUNCTION late()`)
 }
 
 // A COMMIT that is refused is never taken for one, whatever the form, the answer and the way it comes back.
@@ -148,7 +149,9 @@ func TestPipelineWhoseCallbackHidesAnError(t *testing.T) {
 	inEveryMode(t, func(t *testing.T, mode func(*pgxpool.Config)) {
 		w := newWorld(t, mode)
 		for name, hide := range hiding {
-			for _, failing := range []string{`SELECT 1 / (random()::int * 0)`, `SELECT 10 / (3 - n) FROM generate_series(1, 99) AS n`} {
+			for _, failing := range []string{
+				`SELECT 1 / (random()::int * 0)`, `SELECT 10 / (3 - n) FROM generate_series(1, 99) AS n`,
+			} {
 				for _, more := range []int{0, 1} {
 					_, err := w.guard.Pipeline(t.Context(), "m", func(ctx context.Context, b *pgx.Batch) error {
 						require.NoError(t, w.queueOne(ctx, b))
@@ -214,8 +217,8 @@ func TestPipelineOfUnusualStatements(t *testing.T) {
 	})
 }
 
-// A pool of dead connections costs a pipeline no attempt where the server has said so, nor a second call of the handler: what
-// it has queued is sent again, rewritten arguments and callbacks included.
+// A pool of dead connections costs a pipeline no attempt where the server has said so, nor a second call of the handler:
+// what it has queued is sent again, rewritten arguments and callbacks included.
 func TestPipelineOverDeadConnections(t *testing.T) {
 	t.Parallel()
 	inEveryMode(t, func(t *testing.T, mode func(*pgxpool.Config)) {
@@ -280,8 +283,8 @@ func TestTableChangesUnderAPreparedPipeline(t *testing.T) {
 	})
 }
 
-// The caller's context ends while the claim waits for a copy that fails afterwards: the delivery is an error, what is left on
-// the server of it ends, and at most the whole of it is stored.
+// The caller's context ends while the claim waits for a copy that fails afterwards: the delivery is an error, what is left
+// of it on the server ends, and either all of it is stored or nothing.
 func TestPipelineWhoseContextEndsBehindACopy(t *testing.T) {
 	t.Parallel()
 	inEveryMode(t, func(t *testing.T, mode func(*pgxpool.Config)) {

@@ -15,7 +15,7 @@ import (
 	"github.com/txidem/txidem-go/txidem"
 )
 
-// Case 1: a first attempt that failed leaves nothing behind, the second counts, the third is a duplicate.
+// A first delivery that failed leaves nothing behind, the second counts, the third is a duplicate.
 func TestFailedFirstAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -30,7 +30,7 @@ func TestFailedFirstAttempt(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 1 for the seen-set over a Guard.
+// The same with the guard as a seen-set: a failed message is not remembered.
 func TestFailedFirstAttemptInTheSeenSet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,7 +50,7 @@ func TestFailedFirstAttemptInTheSeenSet(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 1 when the claim itself failed: the table is away and comes back.
+// Without its table every verb fails with ErrNoTable and no handler runs; when the table is back, so is the delivery.
 func TestFailedClaim(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -81,7 +81,7 @@ func TestFailedClaim(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// Case 2: a handler that hides a failed statement must not be acked, in whichever way it hid it.
+// A handler that hides a failed statement is not acked, in whichever way it hid it, and nothing is stored.
 func TestHiddenSQLError(t *testing.T) {
 	t.Parallel()
 	hide := map[string]txidem.Handler{
@@ -139,7 +139,8 @@ func TestErrorInsideASavepoint(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 12, with its neighbours Goexit and a panic that leaves a query open.
+// A handler that panics, also with a query open, or calls Goexit: nothing is stored, the panic reaches the caller with its
+// own value, and the next delivery runs.
 func TestHandlerThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	leave := map[string]func(ctx context.Context, tx pgx.Tx){
@@ -181,7 +182,7 @@ func TestHandlerThatDoesNotReturn(t *testing.T) {
 	}
 }
 
-// Case 8: nothing takes a second connection.
+// A pool of one connection is enough for everything that a guard does, one call after the other.
 func TestOneConnectionIsEnough(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, conns(1))
@@ -199,8 +200,8 @@ func TestOneConnectionIsEnough(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 8, second half: a handler that uses the pool beside its transaction waits for a connection that cannot come, and
-// gets its deadline.
+// A handler that uses a pool of one connection beside its transaction waits for a connection that cannot come: it gets
+// its deadline, and nothing is stored.
 func TestHandlerThatUsesThePool(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, conns(1))
@@ -215,7 +216,7 @@ func TestHandlerThatUsesThePool(t *testing.T) {
 	w.requireEffects(0)
 }
 
-// Case 9: a record belongs to one consumer.
+// A record belongs to one consumer.
 func TestTwoConsumers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -235,7 +236,7 @@ func TestTwoConsumers(t *testing.T) {
 	w.db.Invariant(t)
 }
 
-// Case 10: an empty id runs every time and makes no record.
+// A message with an empty id runs every time and makes no record; a guard with RequireID refuses it.
 func TestEmptyIDRunsUnguarded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -256,7 +257,7 @@ func TestEmptyIDRunsUnguarded(t *testing.T) {
 	w.requireCalls(3)
 }
 
-// Case 11: a duplicate is no error anywhere, not even in the server's log: the transaction of the look was not aborted.
+// A duplicate is found without an error on the server: no statement of its delivery fails.
 func TestDuplicateCausesNoError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -24,8 +24,8 @@ func retries(p txidem.RetryPolicy) func(*txidem.Config) {
 	return func(c *txidem.Config) { c.Retry = p }
 }
 
-// Case 15: write skew between two messages under SERIALIZABLE. Each reads what the other writes, and neither commits
-// before both have read, so that one of them must fail. It runs again when the other one is through.
+// Write skew between two messages under SERIALIZABLE: each reads what the other writes, and neither commits before both
+// have read, so that one of them must fail. It runs again when the other one is through, and both are processed.
 func TestWriteSkew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, isolation(pgx.Serializable))
@@ -69,7 +69,7 @@ func TestWriteSkew(t *testing.T) {
 	w.requireEffects(2)
 }
 
-// Case 15: conflicts that the handler passes on are tried again, wrapped or not; other errors are not.
+// Conflicts that the handler passes on, wrapped, are tried again in the same delivery.
 func TestConflictsAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{"40001", "40P01"} {
@@ -95,7 +95,7 @@ func raise(ctx context.Context, tx pgx.Tx, state string) error {
 	return err
 }
 
-// Case 15: a conflict that never ends comes back after the bounded attempts.
+// A conflict that never ends comes back to the caller after MaxAttempts calls of the handler.
 func TestConflictsAreTriedABoundedNumberOfTimes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, retries(txidem.RetryPolicy{MaxAttempts: 3}))
@@ -111,7 +111,7 @@ func TestConflictsAreTriedABoundedNumberOfTimes(t *testing.T) {
 	w.requireEffects(0)
 }
 
-// Case 15: a conflict at COMMIT, out of a deferred trigger.
+// A conflict that only COMMIT meets, here in a deferred trigger, is tried again as well.
 func TestConflictAtCommit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -125,7 +125,7 @@ func TestConflictAtCommit(t *testing.T) {
 	w.requireEffects(1)
 }
 
-// Case 15, last part: a deadline shorter than the pause ends the delivery with the conflict, not with a late timeout.
+// The caller's deadline ends the attempts, however many more the policy allows.
 func TestDeadlineIsRespectedBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, retries(txidem.RetryPolicy{MaxAttempts: 1000, MaxTime: time.Hour}))
@@ -163,7 +163,7 @@ func TestErrorsOfTheHandlerAreNotTriedAgain(t *testing.T) {
 	}
 }
 
-// Case 16: a copy in flight under the stricter levels, chosen by the guard.
+// A copy in flight is a duplicate under the stricter isolation levels too, where the guard's TxOptions choose them.
 func TestCopyInFlightUnderStricterLevels(t *testing.T) {
 	t.Parallel()
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
@@ -174,7 +174,7 @@ func TestCopyInFlightUnderStricterLevels(t *testing.T) {
 	}
 }
 
-// Case 16: the same where the role's default is raised.
+// The same where the session's default isolation level is stricter, and the guard chooses none.
 func TestCopyInFlightUnderAStricterDefault(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"repeatable read", "serializable"} {

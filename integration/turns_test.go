@@ -34,7 +34,8 @@ func (c *turns) through(t *testing.T) func(*pgxpool.Config) {
 		cfg.ConnConfig.Host, cfg.ConnConfig.Port = addr.IP.String(), uint16(addr.Port)
 		cfg.ConnConfig.Fallbacks, cfg.ConnConfig.TLSConfig = nil, nil
 		cfg.MaxConns = 1
-		cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false } // it would be a round trip of the pool's
+		// a ping would be a round trip of the pool's
+		cfg.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	}
 }
 

@@ -102,7 +102,7 @@ func inEveryMode(t *testing.T, test func(t *testing.T, mode func(*pgxpool.Config
 	inModes(t, append([]pgx.QueryExecMode{pgx.QueryExecModeDescribeExec}, warmModes...), test)
 }
 
-// Case 23: every test of the core under each way of pgx to execute a statement.
+// The core in each of pgx's exec modes but its default, in which the tests run by themselves.
 func TestExecModes(t *testing.T) {
 	for _, mode := range []pgx.QueryExecMode{
 		pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
@@ -118,8 +118,8 @@ func TestIsolationLevels(t *testing.T) {
 	}
 }
 
-// The core through PgBouncer in transaction mode, in the exec modes that work without its support for prepared statements,
-// and in pgx's default mode where it has that.
+// The core through PgBouncer in transaction mode, in the four exec modes that need nothing of it. pgx's default mode,
+// cache_statement, needs its support for prepared statements, which not every version has.
 func TestPgBouncer(t *testing.T) {
 	if !pgbouncer.Installed() {
 		t.Skip("no pgbouncer on the PATH: install it (Debian: apt-get install pgbouncer)")

@@ -43,10 +43,12 @@ func TestDecisions(t *testing.T) {
 	}{
 		"the second delivery of a message is skipped": {[]step{run, skip}, 1},
 		"and so is every later one":                   {[]step{run, skip, skip, skip, skip}, 1},
-		"other ids are other messages":                {[]step{run, run.of("b"), run.of("A"), skip, skip.of("b"), skip.of("A")}, 3},
-		"a failed attempt leaves the id free":         {[]step{fail, fail, run, skip}, 3},
-		"a message without an id always runs":         {[]step{run.of(""), fail.of(""), run.of(""), run.of("")}, 4},
-		"a forgotten message runs once more":          {[]step{run, skip, forget, skip}, 2},
+		"other ids are other messages": {
+			[]step{run, run.of("b"), run.of("A"), skip, skip.of("b"), skip.of("A")}, 3,
+		},
+		"a failed attempt leaves the id free": {[]step{fail, fail, run, skip}, 3},
+		"a message without an id always runs": {[]step{run.of(""), fail.of(""), run.of(""), run.of("")}, 4},
+		"a forgotten message runs once more":  {[]step{run, skip, forget, skip}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -40,7 +40,7 @@ func TestNewRefuses(t *testing.T) {
 		"negative wait":         {Config{Consumer: "c", InFlightWait: -1}, "InFlightWait"},
 		"wait beyond 24 days":   {Config{Consumer: "c", InFlightWait: 25 * 24 * time.Hour}, "InFlightWait"},
 		"read only":             {Config{Consumer: "c", TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}, "TxOptions"},
-		"begins nothing":        {Config{Consumer: "c", TxOptions: pgx.TxOptions{BeginQuery: "SET search_path = public"}}, "TxOptions"},
+		"begins nothing":        {Config{Consumer: "c", TxOptions: pgx.TxOptions{BeginQuery: "SET work_mem = 64"}}, "TxOptions"},
 		"commit query":          {Config{Consumer: "c", TxOptions: pgx.TxOptions{CommitQuery: "commit"}}, "TxOptions"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 // The exit statuses.
 const (
 	exitOK          = 0
-	exitFailed      = 1 // not exactly once, or the demo could not be run
-	exitUsage       = 2
+	exitFault       = 1   // the transactional handler did not charge exactly once
+	exitNotRun      = 2   // the demo could not be run to its end, or the command line is wrong
 	exitInterrupted = 130 // as shells report a program that Ctrl-C has ended
 )
 
@@ -28,7 +28,7 @@ func main() {
 	cfg, requested, err := worker.Requested()
 	switch {
 	case err != nil:
-		os.Exit(failed(err))
+		os.Exit(notRun(err))
 	case requested:
 		os.Exit(work(cfg))
 	default:
@@ -41,7 +41,7 @@ func main() {
 func work(cfg worker.Config) int {
 	signal.Ignore(os.Interrupt)
 	if err := worker.Run(context.Background(), cfg, os.Stdin, os.Stdout); err != nil {
-		return failed(err)
+		return notRun(err)
 	}
 	return exitOK
 }
@@ -53,7 +53,7 @@ func run(args []string) int {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case err != nil:
-		return exitUsage
+		return exitNotRun
 	}
 	cfg.Out = os.Stdout
 	if term.IsTerminal(int(os.Stderr.Fd())) {
@@ -71,7 +71,7 @@ func run(args []string) int {
 		fmt.Fprintf(os.Stderr, "payments: interrupted: %v\n", err)
 		return exitInterrupted
 	default:
-		return failed(err)
+		return notRun(err)
 	}
 }
 
@@ -79,18 +79,19 @@ func run(args []string) int {
 func report(results []demo.Result) int {
 	fmt.Println()
 	if err := demo.WriteTable(os.Stdout, results); err != nil {
-		return failed(err)
+		return notRun(err)
 	}
 	fmt.Println()
 	if err := demo.Verdict(results); err != nil {
 		fmt.Printf("FAILED: %v\n", err)
-		return exitFailed
+		return exitFault
 	}
 	fmt.Println("ok: the transactional handler charged every message exactly once")
 	return exitOK
 }
 
-func failed(err error) int {
+// notRun reports what has kept a process from its work.
+func notRun(err error) int {
 	fmt.Fprintf(os.Stderr, "payments: %v\n", err)
-	return exitFailed
+	return exitNotRun
 }

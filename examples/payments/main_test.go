@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/txidem/txidem-go/examples/payments/internal/demo"
+	"github.com/txidem/txidem-go/examples/payments/internal/worker"
 	"github.com/txidem/txidem-go/integration/pgserver"
 )
 
@@ -82,7 +83,8 @@ func TestThreeHandlersUnderKills(t *testing.T) {
 	published := len(plan.Order)
 	require.Greater(t, published, messages)
 
-	stdout, stderr, status := output(t, "-messages", fmt.Sprint(messages), "-workers", "3", "-kills", fmt.Sprint(kills), "-seed", fmt.Sprint(seed))
+	stdout, stderr, status := output(t,
+		"-messages", fmt.Sprint(messages), "-workers", "3", "-kills", fmt.Sprint(kills), "-seed", fmt.Sprint(seed))
 	require.Equal(t, exitOK, status, "%s%s", stdout, stderr)
 	assert.Empty(t, stderr, "no progress bar and no complaint")
 	assert.Contains(t, stdout, "server: PostgreSQL ")
@@ -160,6 +162,15 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	return conn
 }
 
+// A transactional handler that charged a message twice is a fault.
+func TestStatusOfAResult(t *testing.T) {
+	t.Parallel()
+	exact := demo.Result{Mode: worker.Transactional, Messages: 2, Charges: 2}
+	twice := demo.Result{Mode: worker.Transactional, Messages: 2, Charges: 3, Twice: 1}
+	assert.Equal(t, exitOK, report([]demo.Result{exact}))
+	assert.Equal(t, exitFault, report([]demo.Result{twice}))
+}
+
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -168,16 +179,16 @@ func TestCommandLine(t *testing.T) {
 		says   string
 	}{
 		{[]string{"-help"}, exitOK, "-messages"},
-		{[]string{"-messages", "0"}, exitUsage, "-messages is 0"},
-		{[]string{"-messages", "-5"}, exitUsage, "-messages is -5"},
-		{[]string{"-workers", "0"}, exitUsage, "-workers is 0"},
-		{[]string{"-workers", "65"}, exitUsage, "1 to 64"},
-		{[]string{"-kills", "-1"}, exitUsage, "-kills is -1"},
-		{[]string{"-messages", "3", "-kills", "4"}, exitUsage, "more than -messages"},
-		{[]string{"-seed", "x"}, exitUsage, "-seed"},
-		{[]string{"-sead", "1"}, exitUsage, "-sead"},
-		{[]string{"more"}, exitUsage, `"more"`},
-		{[]string{"-dsn", "postgres://127.0.0.1:1/none"}, exitFailed, "-dsn"},
+		{[]string{"-messages", "0"}, exitNotRun, "-messages is 0"},
+		{[]string{"-messages", "-5"}, exitNotRun, "-messages is -5"},
+		{[]string{"-workers", "0"}, exitNotRun, "-workers is 0"},
+		{[]string{"-workers", "65"}, exitNotRun, "1 to 64"},
+		{[]string{"-kills", "-1"}, exitNotRun, "-kills is -1"},
+		{[]string{"-messages", "3", "-kills", "4"}, exitNotRun, "more than -messages"},
+		{[]string{"-seed", "x"}, exitNotRun, "-seed"},
+		{[]string{"-sead", "1"}, exitNotRun, "-sead"},
+		{[]string{"more"}, exitNotRun, `"more"`},
+		{[]string{"-dsn", "postgres://127.0.0.1:1/none"}, exitNotRun, "-dsn"},
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {

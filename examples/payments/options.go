@@ -13,7 +13,8 @@ import (
 
 const usage = `A stream of payments is worked three times while worker processes are killed: by a handler without
 deduplication, by a seen-set, and by txidem's transaction. A table at the end says who charged twice.
-The exit status is 0 when the transactional handler charged every message exactly once.
+The exit status is 0 when the transactional handler charged every message exactly once, 1 when it did not, and 2 when the
+demo could not be run to its end.
 
 usage: payments [flags]
 
@@ -28,14 +29,7 @@ func parseOptions(args []string, output io.Writer) (demo.Config, error) {
 		_, _ = fmt.Fprint(output, usage)
 		flags.PrintDefaults()
 	}
-	flags.IntVar(&cfg.Messages, "messages", 1000, "how many different `messages` to publish; one in eight is published twice")
-	flags.IntVar(&cfg.Workers, "workers", 4, "how many worker `processes` work at a time")
-	flags.IntVar(&cfg.Kills, "kills", 20, "how many `workers` to kill in each of the three runs")
-	flags.StringVar(&cfg.DSN, "dsn", "", "the PostgreSQL to use, as a `URL`; schemas are made in it and dropped at the end (default: one is found or started)")
-	flags.Func("seed", "the `number` that messages, copies and kills are drawn from (default: a new one each time)", func(text string) (err error) {
-		cfg.Seed, err = strconv.ParseUint(text, 10, 64)
-		return err
-	})
+	define(flags, &cfg)
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
 	}
@@ -44,6 +38,21 @@ func parseOptions(args []string, output io.Writer) (demo.Config, error) {
 		_, _ = fmt.Fprintf(output, "payments: %v; see -help\n", err)
 	}
 	return cfg, err
+}
+
+// define sets the flags up to change cfg.
+func define(flags *flag.FlagSet, cfg *demo.Config) {
+	flags.IntVar(&cfg.Messages, "messages", 1000,
+		"how many different `messages` to publish; about one in eight is published twice")
+	flags.IntVar(&cfg.Workers, "workers", 4, "how many worker `processes` work at a time")
+	flags.IntVar(&cfg.Kills, "kills", 20, "how many `workers` to kill in each of the three runs")
+	flags.StringVar(&cfg.DSN, "dsn", "",
+		"the PostgreSQL to use, as a `URL`; schemas are made in it and dropped at the end (default: one is found or started)")
+	flags.Func("seed", "the `number` that messages, copies and kills are drawn from (default: a new one each time)",
+		func(text string) (err error) {
+			cfg.Seed, err = strconv.ParseUint(text, 10, 64)
+			return err
+		})
 }
 
 func check(cfg demo.Config, rest []string) error {

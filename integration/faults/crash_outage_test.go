@@ -177,7 +177,9 @@ func outageAfterCommit(t *testing.T, o *outage, id string) (calls int, outcome t
 }
 
 // outageDuringCommit delivers, waits until a session waits as said, and begins the outage.
-func outageDuringCommit(t *testing.T, o *outage, id string, side *pgx.Conn, waits string) (calls int, outcome txidem.Outcome, err error) {
+func outageDuringCommit(
+	t *testing.T, o *outage, id string, side *pgx.Conn, waits string,
+) (calls int, outcome txidem.Outcome, err error) {
 	g := newGuard(t, newPool(t, o.server.DSN()))
 	done := make(chan struct{})
 	go func() {

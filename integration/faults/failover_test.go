@@ -37,7 +37,8 @@ func startPair(t *testing.T, state string) *pair {
 			t.Error(err)
 		}
 	})
-	waitFor(t, connect(t, p.primary.DSN()), `SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = $1`, state)
+	waitFor(t, connect(t, p.primary.DSN()),
+		`SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming' AND sync_state = $1`, state)
 	p.dsn = fmt.Sprintf("postgres://postgres@%s,%s/postgres?sslmode=disable&target_session_attrs=read-write",
 		address(t, p.primary.DSN()), address(t, p.standby.DSN()))
 	prepare(t, p.dsn)
@@ -159,8 +160,8 @@ func TestFailoverToAnAsynchronousStandby(t *testing.T) {
 	require.NoError(t, err)
 	acked := l.q.ackedIDs()
 	f := a.audit(acked, true)
-	t.Logf("failover to the asynchronous standby: %v; of the acked ones %d were lost, and %d were there when it stopped to receive",
-		l, len(f.lost), len(kept))
+	t.Logf("failover to the asynchronous standby: %v; of the acked ones %d were lost, and %d were there when it ceased to "+
+		"receive", l, len(f.lost), len(kept))
 	report.injected(mayLose, "failover, asynchronous standby", underLoad, 1)
 	report.lost(mayLose, "failover, asynchronous standby", len(f.lost))
 	require.NotEmpty(t, f.lost, "messages that were acked while the standby did not receive")

@@ -74,7 +74,9 @@ func oneStatement(ctx context.Context, tx pgx.Tx, s *story) error {
 // severalStatements uses what a transaction of pgx has: a statement, a savepoint that is kept and one that is not, a
 // batch, a COPY and a query.
 func severalStatements(ctx context.Context, tx pgx.Tx, s *story) error {
-	steps := []func(context.Context, pgx.Tx, *story) error{oneStatement, keptSavepoint, undoneSavepoint, batchOfTwo, copyOfTwo, readBack}
+	steps := []func(context.Context, pgx.Tx, *story) error{
+		oneStatement, keptSavepoint, undoneSavepoint, batchOfTwo, copyOfTwo, readBack,
+	}
 	for _, step := range steps {
 		if err := step(ctx, tx, s); err != nil {
 			return err
@@ -152,7 +154,8 @@ const insertOrphan = `INSERT INTO effects (message_id, part, parent) VALUES ($1,
 func stumbles(err error) bool {
 	const notNullViolation, foreignKeyViolation = "23502", "23503"
 	var pgErr *pgconn.PgError
-	return errors.Is(err, errNotYet) || errors.As(err, &pgErr) && (pgErr.Code == notNullViolation || pgErr.Code == foreignKeyViolation)
+	return errors.Is(err, errNotYet) ||
+		errors.As(err, &pgErr) && (pgErr.Code == notNullViolation || pgErr.Code == foreignKeyViolation)
 }
 
 // endsBy makes a handler that sends sql, which ends the transaction, past the library's eyes.

@@ -251,10 +251,14 @@ func TestCorruptedHistoriesAreRejected(t *testing.T) {
 		history []porcupine.Operation
 		want    porcupine.CheckResult
 	}{
-		"processed, duplicate":                {sequence(verbProcess, saidProcessed, verbProcess, saidDuplicate), porcupine.Ok},
-		"processed twice":                     {sequence(verbProcess, saidProcessed, verbProcess, saidProcessed), porcupine.Illegal},
-		"processed, forgotten, processed":     {sequence(verbProcess, saidProcessed, verbForget, saidDone, verbProcess, saidProcessed), porcupine.Ok},
-		"processed, forgotten, duplicate":     {sequence(verbProcess, saidProcessed, verbForget, saidDone, verbProcess, saidDuplicate), porcupine.Illegal},
+		"processed, duplicate": {sequence(verbProcess, saidProcessed, verbProcess, saidDuplicate), porcupine.Ok},
+		"processed twice":      {sequence(verbProcess, saidProcessed, verbProcess, saidProcessed), porcupine.Illegal},
+		"processed, forgotten, processed": {
+			sequence(verbProcess, saidProcessed, verbForget, saidDone, verbProcess, saidProcessed), porcupine.Ok,
+		},
+		"processed, forgotten, duplicate": {
+			sequence(verbProcess, saidProcessed, verbForget, saidDone, verbProcess, saidDuplicate), porcupine.Illegal,
+		},
 		"failed, processed":                   {sequence(verbFail, saidFailed, verbProcess, saidProcessed), porcupine.Ok},
 		"failed, duplicate":                   {sequence(verbFail, saidFailed, verbProcess, saidDuplicate), porcupine.Illegal},
 		"in flight alone changes nothing":     {sequence(verbProcess, saidInFlight, verbSeen, saidSeen), porcupine.Illegal},

@@ -140,6 +140,7 @@ func (l *line) balance(t *testing.T, id string) balance {
 		b.parts[part]++
 	}
 	require.NoError(t, rows.Err())
-	require.NoError(t, l.direct.QueryRow(ctx, `SELECT count(*) FROM txidem_messages WHERE message_id = $1`, id).Scan(&b.records))
+	records := l.direct.QueryRow(ctx, `SELECT count(*) FROM txidem_messages WHERE message_id = $1`, id)
+	require.NoError(t, records.Scan(&b.records))
 	return b
 }

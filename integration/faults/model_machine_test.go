@@ -100,7 +100,10 @@ type heldDelivery struct {
 // begin starts a delivery and returns when its handler waits, or when it is over.
 func (w *modelWorker) begin(g *txidem.Guard, id string) *heldDelivery {
 	ctx, cancel := context.WithCancel(context.Background())
-	h := &heldDelivery{worker: w, id: id, inside: make(chan struct{}), end: make(chan modelEnding, 1), done: make(chan struct{}), cancel: cancel}
+	h := &heldDelivery{
+		worker: w, id: id, cancel: cancel,
+		inside: make(chan struct{}), end: make(chan modelEnding, 1), done: make(chan struct{}),
+	}
 	go func() {
 		defer close(h.done)
 		defer func() { h.panicked = recover() }()

@@ -134,7 +134,8 @@ func (f *faultSource) crash() {
 	process, err := os.FindProcess(pid)
 	require.NoError(f.s.t, err)
 	require.NoError(f.s.t, process.Kill())
-	require.Eventually(f.s.t, func() bool { return f.side.Ping(ctx) != nil }, crashStateLimit, pollEvery, "the server did not crash")
+	require.Eventually(f.s.t, func() bool { return f.side.Ping(ctx) != nil }, crashStateLimit, pollEvery,
+		"the server did not crash")
 	require.Eventually(f.s.t, func() bool {
 		conn, err := pgx.Connect(ctx, f.s.server.DSN())
 		if err == nil {

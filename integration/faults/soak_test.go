@@ -36,7 +36,10 @@ type soak struct {
 
 func newSoak(t *testing.T, messages int) *soak {
 	t.Helper()
-	s := &soak{t: t, server: startLocal(t, nil), wire: newWire(), q: newQueue(messages, soakCopies), y: &tally{}, results: newResults()}
+	s := &soak{
+		t: t, server: startLocal(t, nil), wire: newWire(),
+		q: newQueue(messages, soakCopies), y: &tally{}, results: newResults(),
+	}
 	prepare(t, s.server.DSN())
 	s.pool = newPool(t, s.server.DSN(), s.wire.through, func(c *pgxpool.Config) {
 		c.MaxConns = soakConns
@@ -89,7 +92,8 @@ type level struct {
 }
 
 func (l level) String() string {
-	return fmt.Sprintf("%d sessions, %d sockets, %d goroutines, %.1f MB of heap", l.sessions, l.sockets, l.goroutines, float64(l.heap)/(1<<20))
+	return fmt.Sprintf("%d sessions, %d sockets, %d goroutines, %.1f MB of heap",
+		l.sessions, l.sockets, l.goroutines, float64(l.heap)/(1<<20))
 }
 
 // measure holds the queue, waits until every delivery is over and the server has noticed every broken connection, and
@@ -139,7 +143,8 @@ func TestSoak(t *testing.T) {
 
 	acked, deliveries := s.q.counts()
 	t.Logf("soak: %d messages, %d deliveries in %v: %d processed, %d duplicate, %d failed, %d ran the handler again",
-		acked, deliveries, took.Round(time.Second), s.y.processed.Load(), s.y.duplicates.Load(), s.y.errors.Load(), s.y.again.Load())
+		acked, deliveries, took.Round(time.Second),
+		s.y.processed.Load(), s.y.duplicates.Load(), s.y.errors.Load(), s.y.again.Load())
 	t.Logf("faults injected: %v", f)
 	t.Logf("handlers at fault: %v", s.results.faults)
 	t.Logf("deliveries that failed: %v", s.results.failed)

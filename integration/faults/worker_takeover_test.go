@@ -12,8 +12,8 @@ import (
 	"github.com/txidem/txidem-go/txidem"
 )
 
-// Case 26, first half: a worker is killed inside its handler. A delivery that waited for it meanwhile runs, and so does one
-// that comes afterwards: the end of the connection has freed the message. The wait would last an hour otherwise.
+// A worker is killed inside its handler. A delivery that waited for it meanwhile runs, and so does one that comes
+// afterwards: the end of the connection has freed the message. The wait would last an hour otherwise.
 func TestKilledWorkerFreesItsMessage(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{pointHandler, pointBeforeCommit} {
@@ -55,7 +55,8 @@ func takeOver(t *testing.T, g *txidem.Guard, side *pgx.Conn, p *workerProcess, i
 		outcome, err = bounded(t, g, id)
 		done <- err
 	}()
-	waitFor(t, side, `SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`)
+	waitFor(t, side, `SELECT count(*) = 1 FROM pg_stat_activity
+		WHERE datname = current_database() AND wait_event_type = 'Lock'`)
 	p.kill()
 	require.NoError(t, <-done)
 	return outcome

@@ -240,7 +240,8 @@ func TestCancelRequest(t *testing.T) {
 	require.Eventually(t, func() bool {
 		var asleep bool
 		require.NoError(t, w.direct.QueryRow(t.Context(),
-			`SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'PgSleep')`, conn.PgConn().PID()).Scan(&asleep))
+			`SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'PgSleep')`,
+			conn.PgConn().PID()).Scan(&asleep))
 		return asleep
 	}, stateLimit, 5*time.Millisecond)
 	require.NoError(t, conn.PgConn().CancelRequest(t.Context()))

@@ -25,7 +25,8 @@ func serverAccount() (*account, error) {
 			return a, nil
 		}
 	}
-	return nil, errors.New("PostgreSQL refuses to run as root, and this machine has no user postgres or nobody: run as an ordinary user")
+	return nil, errors.New("PostgreSQL refuses to run as root, and this machine has no user postgres or nobody: " +
+		"run as an ordinary user")
 }
 
 // lookupAccount reads a user's numbers.

@@ -31,7 +31,8 @@ func findBinaries() (string, error) {
 	if len(dirs) > 0 {
 		looked = "looked in " + strings.Join(dirs, ", ")
 	}
-	return "", errors.New("no folder with initdb and postgres (" + looked + "); the server package may be missing where only the client is installed")
+	return "", errors.New("no folder with initdb and postgres (" + looked + "); " +
+		"the server package may be missing where only the client is installed")
 }
 
 // complete reports what a folder lacks to start a server from it.

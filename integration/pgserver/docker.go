@@ -39,7 +39,8 @@ func openDocker(ctx context.Context, settings map[string]string) (*Server, error
 	}
 	dsn, err := container.ConnectionString(ctx, "sslmode=disable")
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("ask for the container's port: %w", err), removeContainer(context.WithoutCancel(ctx), container))
+		err = fmt.Errorf("ask for the container's port: %w", err)
+		return nil, errors.Join(err, removeContainer(context.WithoutCancel(ctx), container))
 	}
 	end := func(ctx context.Context) error { return removeContainer(ctx, container) }
 	return &Server{source: FromDocker, dsn: dsn, origin: "from Docker image " + image, end: end}, nil

@@ -29,8 +29,10 @@ func ensureImages(ctx context.Context, p *testcontainers.DockerProvider, image s
 	if config.RyukDisabled {
 		return nil
 	}
-	if err := ensureImage(ctx, p.Client(), testcontainers.ReaperDefaultImage); err != nil { //nolint:staticcheck // deprecated without a public replacement
-		return fmt.Errorf("%w (with TESTCONTAINERS_RYUK_DISABLED=true this image, which removes the containers of a killed process, is not needed)", err)
+	reaper := testcontainers.ReaperDefaultImage //nolint:staticcheck // deprecated without a public replacement
+	if err := ensureImage(ctx, p.Client(), reaper); err != nil {
+		return fmt.Errorf("%w (with TESTCONTAINERS_RYUK_DISABLED=true this image, which removes the containers of a killed "+
+			"process, is not needed)", err)
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ const embeddedLimit = 4 * time.Minute
 // openEmbedded starts a server from binaries that are downloaded once, into a cache in the user's home folder.
 func openEmbedded(ctx context.Context, settings map[string]string) (*Server, error) {
 	if os.Geteuid() == 0 {
-		return nil, errors.New("PostgreSQL refuses to run as root: run as an ordinary user, or install a PostgreSQL server, which is then started as user postgres or nobody")
+		return nil, errors.New("PostgreSQL refuses to run as root: run as an ordinary user, or install a PostgreSQL server, " +
+			"which is then started as user postgres or nobody")
 	}
 	folder, err := makeFolder(nil)
 	if err != nil {
@@ -70,7 +71,8 @@ func startEmbedded(ctx context.Context, config embeddedpostgres.Config, folder s
 		return nil, context.Cause(ctx)
 	}
 	end := func(ctx context.Context) error { return within(ctx, undo) }
-	return &Server{source: FromEmbedded, dsn: config.GetConnectionURL() + "?sslmode=disable", origin: "from embedded-postgres", end: end}, nil
+	dsn := config.GetConnectionURL() + "?sslmode=disable"
+	return &Server{source: FromEmbedded, dsn: dsn, origin: "from embedded-postgres", end: end}, nil
 }
 
 // stopStarted stops a server unless it never started.

@@ -11,7 +11,8 @@ func makeFolder(a *account) (string, error) {
 	if a != nil && !reachable(parent, a) {
 		parent = "/tmp"
 		if !reachable(parent, a) {
-			return "", fmt.Errorf("user %s, under whom the server runs, can reach neither %s nor /tmp: point TMPDIR at a folder open to him", a.name, os.TempDir())
+			return "", fmt.Errorf("user %s, under whom the server runs, can reach neither %s nor /tmp: "+
+				"point TMPDIR at a folder that every user can reach", a.name, os.TempDir())
 		}
 	}
 	dir, err := os.MkdirTemp(parent, "txidem-pg-")

@@ -27,7 +27,9 @@ func unsetEnv(t *testing.T) {
 func startLocal(t *testing.T) *pgserver.Server {
 	t.Helper()
 	unsetEnv(t)
-	s, err := pgserver.Start(t.Context(), pgserver.Options{Order: []pgserver.Source{pgserver.FromLocal}, Log: func(line string) { t.Log(line) }})
+	s, err := pgserver.Start(t.Context(), pgserver.Options{
+		Order: []pgserver.Source{pgserver.FromLocal}, Log: func(line string) { t.Log(line) },
+	})
 	if err != nil && strings.Contains(err.Error(), "no folder with initdb and postgres") {
 		t.Skipf("needs PostgreSQL server binaries (initdb, postgres): install them or set TXIDEM_PGBIN\n%v", err)
 	}

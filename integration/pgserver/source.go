@@ -34,5 +34,6 @@ func forcedSource() (Source, error) {
 			return s, nil
 		}
 	}
-	return "", fmt.Errorf("pgserver: %s=%q names no source: set it to dsn, docker, local or embedded, or unset it", envServer, name)
+	return "", fmt.Errorf("pgserver: %s=%q names no source: set it to dsn, docker, local or embedded, or unset it",
+		envServer, name)
 }

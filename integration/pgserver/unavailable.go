@@ -47,7 +47,8 @@ func (e *UnavailableError) Unwrap() []error {
 
 // remedies say what makes a source work.
 var remedies = map[Source]string{
-	FromDSN:    "set TXIDEM_DSN=postgres://user:password@host:5432/database of a running server whose user may create databases",
+	FromDSN: "set TXIDEM_DSN=postgres://user:password@host:5432/database of a running server " +
+		"whose user may create databases",
 	FromDocker: "start a Docker engine; TXIDEM_IMAGE chooses another image",
 	FromLocal: `install a PostgreSQL server (Debian, Ubuntu: apt-get install postgresql; Fedora: dnf install
     postgresql-server; macOS: brew install postgresql), or name the folder of its binaries in TXIDEM_PGBIN`,

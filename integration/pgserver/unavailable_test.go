@@ -82,7 +82,8 @@ func TestForcedSourceIsNotReplaced(t *testing.T) {
 func TestUnknownForcedSource(t *testing.T) {
 	unsetEnv(t)
 	t.Setenv("TXIDEM_SERVER", "podman")
-	if _, err := pgserver.Start(t.Context(), pgserver.Options{}); err == nil || !strings.Contains(err.Error(), `"podman" names no source`) {
+	_, err := pgserver.Start(t.Context(), pgserver.Options{})
+	if err == nil || !strings.Contains(err.Error(), `"podman" names no source`) {
 		t.Errorf("error = %v", err)
 	}
 }

@@ -19,5 +19,6 @@
 //	}
 //
 // The first New starts the package's one server, through pgserver, and makes one template database with Config.Setup. Every
-// New gives a clone of that template, a new one or one that an earlier test left and that was emptied. The databases have names with a random part, so that several test runs can share a server.
+// New gives a clone of that template, a new one or one that an earlier test left and that was emptied. The databases have
+// names with a random part, so that several test runs can share a server.
 package testdb

@@ -14,7 +14,8 @@ import (
 
 // catalogQuery describes what a test may have changed beside rows. Clones agree with their template in all of it.
 const catalogQuery = `SELECT string_agg(line, E'\n' ORDER BY line) FROM (
-  SELECT format('schema %s %s', nspname, nspacl) FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
+  SELECT format('schema %s %s', nspname, nspacl)
+    FROM pg_namespace WHERE nspname !~ '^pg_' AND nspname <> 'information_schema'
   UNION ALL SELECT format('relation %s %s %s %s %s %s %s %s', relnamespace::regnamespace, relname, relkind, relpersistence,
     relrowsecurity, relacl, relowner::regrole, reloptions)
     FROM pg_class WHERE relnamespace::regnamespace::text NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
@@ -109,7 +110,8 @@ func (inv inventory) isEmpty(table string) bool {
 
 func contentOf(ctx context.Context, conn *pgx.Conn, table string) (string, error) {
 	var content string
-	err := conn.QueryRow(ctx, `SELECT coalesce(string_agg(t::text, E'\n' ORDER BY t::text), '') FROM `+table+` AS t`).Scan(&content)
+	all := `SELECT coalesce(string_agg(t::text, E'\n' ORDER BY t::text), '') FROM ` + table + ` AS t`
+	err := conn.QueryRow(ctx, all).Scan(&content)
 	return content, err
 }
 

@@ -95,8 +95,8 @@ func rawID(t *testing.T, body []byte) string {
 	return `""`
 }
 
-// unquote reads a JSON string without losing anything: bytes that are not UTF-8 stay, and half of a surrogate pair becomes the three
-// bytes that UTF-8 would use for it, were it allowed.
+// unquote reads a JSON string without losing anything: bytes that are not UTF-8 stay, and half of a surrogate pair becomes
+// the three bytes that UTF-8 would use for it, were it allowed.
 func unquote(quoted string) string {
 	var out []byte
 	text := quoted[1 : len(quoted)-1]

@@ -20,9 +20,9 @@ var ErrBadCommand = errors.New("payment: not a charge command")
 
 // Command orders one charge.
 type Command struct {
-	MessageID   string `json:"-"` // travels as meta.id
-	Account     string `json:"account"`
-	AmountCents int64  `json:"amount_cents"`
+	MessageID   string `json:"-"`            // travels as meta.id
+	Account     string `json:"account"`      // who pays
+	AmountCents int64  `json:"amount_cents"` // how much
 }
 
 // ParseCommand reads the command that msg carries. Its error is ErrBadCommand.

@@ -12,7 +12,8 @@ import (
 	"github.com/txidem/txidem-go/txidem/envelope"
 )
 
-// Handler processes one message. The delivery is acked when it returns nil, and made again when it returns an error.
+// Handler processes one message. The delivery is acked when it returns nil; its error decides whether the delivery is made
+// again or given up.
 type Handler = func(ctx context.Context, msg envelope.Envelope) error
 
 // Plain charges without deduplication: every delivery of a message charges again.

@@ -66,7 +66,8 @@ func setUp(t *testing.T) (*pgxpool.Pool, *txidem.Guard) {
 // message returns a charge command as it comes from the broker.
 func message(t *testing.T) envelope.Envelope {
 	t.Helper()
-	body, err := Command{MessageID: "m-1", Account: "customer-01", AmountCents: 250}.Encode("trace", time.UnixMilli(1749132727000))
+	cmd := Command{MessageID: "m-1", Account: "customer-01", AmountCents: 250}
+	body, err := cmd.Encode("trace", time.UnixMilli(1749132727000))
 	require.NoError(t, err)
 	msg, err := envelope.Decode(body)
 	require.NoError(t, err)

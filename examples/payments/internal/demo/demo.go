@@ -37,6 +37,10 @@ func Run(ctx context.Context, cfg Config) (_ []Result, err error) {
 	if err := d.announce(); err != nil {
 		return nil, err
 	}
+	return d.runAll(ctx)
+}
+
+func (d *demo) runAll(ctx context.Context) ([]Result, error) {
 	var results []Result
 	for _, mode := range worker.Modes() {
 		r, err := d.run(ctx, mode)
@@ -50,10 +54,11 @@ func Run(ctx context.Context, cfg Config) (_ []Result, err error) {
 
 // announce says what is used, and how to use it again.
 func (d *demo) announce() error {
+	copies := len(d.plan.Order) - len(d.plan.Commands)
 	_, err := fmt.Fprintf(d.config.Out, `server: %s
 seed:   %d (-seed %[2]d draws the same messages, copies and kills)
 work:   %[3]d messages, %d of them published twice; %d workers, %d kills in each of three runs
-`, d.database.line, d.config.Seed, d.config.Messages, len(d.plan.Order)-len(d.plan.Commands), d.config.Workers, d.config.Kills)
+`, d.database.line, d.config.Seed, d.config.Messages, copies, d.config.Workers, d.config.Kills)
 	return err
 }
 

@@ -14,16 +14,16 @@ import (
 const (
 	accounts     = 50
 	maxCents     = 20_000
-	oneInTwice   = 8  // how many messages there are for each one that is published twice
+	copyOdds     = 8  // one message in so many is published twice, on average
 	maxCopyDelay = 16 // how many other messages come at most between the two copies
 )
 
 // Plan is everything that the seed decides, the same for all three runs. What it cannot decide is how the operating
 // system schedules the workers, so the numbers of two runs with one seed are alike and not equal.
 type Plan struct {
-	Commands []payment.Command
-	Order    []int // indexes of Commands as they are published; some occur twice
-	Kills    []Kill
+	Commands []payment.Command // one for each message
+	Order    []int             // indexes of Commands as they are published; some occur twice
+	Kills    []Kill            // in the order in which they become due
 }
 
 // NewPlan draws a plan.
@@ -48,7 +48,7 @@ func publishOrder(rng *rand.Rand, messages int) []int {
 	var all []publication
 	for i := range messages {
 		all = append(all, publication{message: i, at: i})
-		if rng.IntN(oneInTwice) == 0 {
+		if rng.IntN(copyOdds) == 0 {
 			all = append(all, publication{message: i, at: i + rng.IntN(maxCopyDelay+1)})
 		}
 	}

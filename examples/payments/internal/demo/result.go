@@ -8,16 +8,16 @@ import (
 
 // Result is one row of the table: what a handler did with the stream.
 type Result struct {
-	Mode        worker.Mode
-	Messages    int // different ones
-	Deliveries  int // made by the broker: the copies and redeliveries count
-	Kills       int // workers killed
-	AfterCommit int // of these, between COMMIT and ack, at least (see shift.replace)
-	Charges     int
-	Twice       int   // messages charged more than once
-	Lost        int   // messages never charged
-	Unbalanced  int   // charges whose ledger entries are not two that add up to zero
-	Overcharged int64 // in cents: what customers paid, less what was ordered
+	Mode        worker.Mode // says which handler
+	Messages    int         // different ones
+	Deliveries  int         // made by the broker: the copies and redeliveries count
+	Kills       int         // workers killed
+	AfterCommit int         // of these, between COMMIT and ack, at least (see shift.replace)
+	Charges     int         // rows of the table
+	Twice       int         // messages charged more than once
+	Lost        int         // messages never charged
+	Unbalanced  int         // charges whose ledger entries are not two that add up to zero
+	Overcharged int64       // in cents: what customers paid, less what was ordered
 }
 
 // Verdict returns nil when the transactional handler charged every message once, and otherwise an error that says what

@@ -25,6 +25,8 @@ type shift struct {
 	doomed map[*fleet.Worker]bool         // a kill is on its way to them
 	due    chan *fleet.Worker             // workers whose time has come
 
+	stall stall
+
 	deliveries  int // that workers have reported
 	killed      int
 	afterCommit int // workers killed between COMMIT and ack
@@ -54,31 +56,33 @@ func (s *shift) work(ctx context.Context, workers int, settled func(int)) error 
 	}
 	poll := time.NewTicker(pollEvery)
 	defer poll.Stop()
-	var progress stall
-	for {
+	var err error
+	for drained := false; err == nil && !drained; {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			err = ctx.Err()
 		case e := <-s.fleet.Events():
-			if err := s.handle(e); err != nil {
-				return err
-			}
+			err = s.handle(e)
 		case victim := <-s.due:
 			victim.Kill()
 		case <-poll.C:
-			state, err := s.stream.State(ctx)
-			if err != nil {
-				return err
-			}
-			settled(state.Settled)
-			if state.Drained() {
-				return nil
-			}
-			if progress.tooLong(state.Settled) {
-				return s.stalled(state)
-			}
+			drained, err = s.poll(ctx, settled)
 		}
 	}
+	return err
+}
+
+// poll asks the broker how far the stream is. It is an error when that has not changed for long.
+func (s *shift) poll(ctx context.Context, settled func(int)) (drained bool, err error) {
+	state, err := s.stream.State(ctx)
+	if err != nil {
+		return false, err
+	}
+	settled(state.Settled)
+	if !state.Drained() && s.stall.tooLong(state.Settled) {
+		return false, s.stalled(state)
+	}
+	return state.Drained(), nil
 }
 
 // handle keeps track of the worker.

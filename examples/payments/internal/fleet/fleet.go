@@ -14,10 +14,10 @@ const stopLimit = 5 * time.Second
 // Event is something that happened to a worker. The events of one worker come in the order in which they happened, and
 // everything that it reported before its death comes before Exited.
 type Event struct {
-	Worker *Worker
-	Report worker.Report
-	Exited bool   // the process is gone; Report is empty
-	End    string // with Exited: how it ended, and what it wrote to its standard error
+	Worker *Worker       // to which it happened
+	Report worker.Report // what it has reported, when it has not exited
+	Exited bool          // the process is gone; Report is empty
+	End    string        // with Exited: how it ended, and what it wrote to its standard error
 }
 
 // Fleet is a number of worker processes. Its methods are for one goroutine.

@@ -13,11 +13,11 @@ const envConfig = "TXIDEM_PAYMENTS_WORKER"
 
 // Config is what a worker is told by its parent.
 type Config struct {
-	Mode      Mode
-	BrokerURL string
-	Stream    string
-	DSN       string
-	Schema    string
+	Mode      Mode   // which handler to run
+	BrokerURL string // where to consume
+	Stream    string // what to consume
+	DSN       string // of the PostgreSQL to charge in
+	Schema    string // of the run's tables
 	Seed      uint64 // of the pauses
 	Number    int    // tells the workers of a run apart
 }

@@ -15,12 +15,12 @@ const (
 	Received  Stage = "received"  // a delivery is there
 	Committed Stage = "committed" // PostgreSQL has confirmed the COMMIT of the delivery's effect
 	Acking    Stage = "acking"    // the next step is the ack
-	Failed    Stage = "failed"    // the handler returned an error, which follows; the delivery will be made again
+	Failed    Stage = "failed"    // the delivery failed with the error that follows; settle says what becomes of it
 )
 
 // Report is one line that a worker writes to its standard output.
 type Report struct {
-	Stage Stage
+	Stage Stage  // that has been reached
 	Text  string // the error, with Failed
 }
 

@@ -69,19 +69,28 @@ type worker struct {
 	pauses  *rand.Rand
 }
 
-// consume takes messages, one at a time, until ctx ends.
-func (w *worker) consume(ctx context.Context, conn *nats.Conn, stream string) error {
+// messages returns what the consumer of the stream hands out.
+func messages(ctx context.Context, conn *nats.Conn, stream string) (jetstream.MessagesContext, error) {
 	js, err := jetstream.New(conn)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	consumer, err := js.Consumer(ctx, stream, broker.Consumer)
 	if err != nil {
-		return fmt.Errorf("worker: find the consumer: %w", err)
+		return nil, fmt.Errorf("worker: find the consumer: %w", err)
 	}
 	msgs, err := consumer.Messages(jetstream.PullMaxMessages(1))
 	if err != nil {
-		return fmt.Errorf("worker: consume: %w", err)
+		return nil, fmt.Errorf("worker: consume: %w", err)
+	}
+	return msgs, nil
+}
+
+// consume takes messages, one at a time, until ctx ends.
+func (w *worker) consume(ctx context.Context, conn *nats.Conn, stream string) error {
+	msgs, err := messages(ctx, conn, stream)
+	if err != nil {
+		return err
 	}
 	defer msgs.Stop()
 	w.report(Ready, nil)
