@@ -64,7 +64,7 @@ func (c Config) step(upFile string) (Migration, error) {
 	number, name, _ := strings.Cut(base, "_")
 	version, err := strconv.Atoi(number)
 	if err != nil {
-		return Migration{}, fmt.Errorf("migration file %s: the name does not begin with a number", upFile)
+		return Migration{}, fmt.Errorf("migrations: file %s: the name does not begin with a number", upFile)
 	}
 	up, err := c.text(upFile)
 	if err != nil {
