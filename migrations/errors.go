@@ -59,7 +59,7 @@ const (
 	lockNotAvailable  = "55P03"
 	duplicateTable    = "42P07"
 	insufficientRight = "42501"
-	readOnly          = "25006"
+	notSupported      = "0A000" // a transaction that writes, on a standby
 )
 
 func (c Config) hint(err error) string {
@@ -81,8 +81,8 @@ func (c Config) hint(err error) string {
 			"keep the tool that made it, or name another Table", c.Table, c.Schema)
 	case insufficientRight:
 		return fmt.Sprintf(": the role needs USAGE and CREATE on schema %q, and must own table %q to change it", c.Schema, c.Table)
-	case readOnly:
-		return ": connect to the primary, in a session that may write"
+	case notSupported:
+		return ": where the server is a standby, connect to the primary"
 	default:
 		return ""
 	}
