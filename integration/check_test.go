@@ -3,13 +3,16 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/txidem/txidem-go/integration/pgserver"
 	"github.com/txidem/txidem-go/migrations"
 	"github.com/txidem/txidem-go/txidem"
 )
@@ -43,13 +46,17 @@ func (w *world) dropRole(quoted string) {
 const handMade = `CREATE TABLE {t} (message_id text COLLATE "C" NOT NULL, consumer text COLLATE "C" NOT NULL,
 	processed_at timestamptz, CONSTRAINT "{t}_key" PRIMARY KEY (message_id, consumer))`
 
+const partitioned = `DROP TABLE {t}; CREATE TABLE {t} (LIKE txidem_messages, PRIMARY KEY (message_id, consumer))
+	PARTITION BY HASH (message_id); CREATE TABLE {t}_0 PARTITION OF {t} FOR VALUES WITH (MODULUS 1, REMAINDER 0)`
+
 const dropKey = `ALTER TABLE {t} DROP CONSTRAINT "{t}_key"; `
 
-// Case 28 and its kind: each way in which a table can fail the promise is reported by a text of its own.
+// Each way in which a table can fail the promise is reported by a text of its own.
 func TestCheckOfTables(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	require.NoError(t, w.guard.Check(t.Context()), "the migrated table")
+	w.exec(`CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'`)
 	const noKey = "no valid unique index on exactly (message_id, consumer)"
 	for i, c := range []struct {
 		name, spoil string
@@ -57,14 +64,15 @@ func TestCheckOfTables(t *testing.T) {
 	}{
 		{"sound", ``, nil},
 		{"key in the other order", dropKey + `CREATE UNIQUE INDEX ON {t} (consumer, message_id)`, nil},
+		{"two keys", `CREATE UNIQUE INDEX ON {t} (consumer, message_id)`, nil},
 		{"further columns", `ALTER TABLE {t} ADD COLUMN note text DEFAULT 'x'; ALTER TABLE {t} DROP COLUMN note`, nil},
 
 		{"covering key", dropKey + `CREATE UNIQUE INDEX ON {t} (message_id, consumer) INCLUDE (processed_at)`, nil},
-		{"key of another collation", dropKey + `CREATE UNIQUE INDEX ON {t} (message_id COLLATE "en-x-icu", consumer)`, []string{noKey}},
 		{
-			"partitioned", `DROP TABLE {t}; CREATE TABLE {t} (LIKE txidem_messages, PRIMARY KEY (message_id, consumer))
-				PARTITION BY HASH (message_id); CREATE TABLE {t}_0 PARTITION OF {t} FOR VALUES WITH (MODULUS 1, REMAINDER 0)`, nil,
+			"key of another collation", dropKey + `CREATE UNIQUE INDEX {t}_x ON {t} (message_id COLLATE "en-x-icu", consumer)`,
+			[]string{noKey, `has the index "{t}_x"`},
 		},
+		{"partitioned", partitioned, nil},
 		{
 			"unlogged partition", `DROP TABLE {t}; CREATE TABLE {t} (LIKE txidem_messages, PRIMARY KEY (message_id, consumer))
 				PARTITION BY HASH (message_id); CREATE UNLOGGED TABLE {t}_0 PARTITION OF {t} FOR VALUES WITH (MODULUS 1, REMAINDER 0)`,
@@ -80,13 +88,69 @@ func TestCheckOfTables(t *testing.T) {
 		{"no key", dropKey, []string{noKey}},
 		{"index not unique", dropKey + `CREATE INDEX ON {t} (message_id, consumer)`, []string{noKey}},
 		{
-			"partial key", dropKey + `CREATE UNIQUE INDEX ON {t} (message_id, consumer) WHERE processed_at IS NOT NULL`,
-			[]string{noKey},
+			"partial key", dropKey + `CREATE UNIQUE INDEX {t}_x ON {t} (message_id, consumer) WHERE processed_at IS NOT NULL`,
+			[]string{noKey, `has the index "{t}_x"`},
 		},
-		{"deferrable key", dropKey + `ALTER TABLE {t} ADD PRIMARY KEY (message_id, consumer) DEFERRABLE`, []string{noKey}},
-		{"key of one column", dropKey + `CREATE UNIQUE INDEX ON {t} (message_id)`, []string{noKey}},
-		{"key of three columns", dropKey + `CREATE UNIQUE INDEX ON {t} (message_id, consumer, processed_at)`, []string{noKey}},
-		{"key of an expression", dropKey + `CREATE UNIQUE INDEX ON {t} (lower(message_id), consumer)`, []string{noKey}},
+		{
+			"deferrable key", dropKey + `ALTER TABLE {t} ADD CONSTRAINT {t}_x PRIMARY KEY (message_id, consumer) DEFERRABLE`,
+			[]string{noKey, `has the index "{t}_x"`},
+		},
+		{
+			"key of one column", dropKey + `CREATE UNIQUE INDEX {t}_x ON {t} (message_id)`,
+			[]string{noKey, `has the index "{t}_x"`},
+		},
+		{
+			"key of three columns", dropKey + `CREATE UNIQUE INDEX {t}_x ON {t} (message_id, consumer, processed_at)`,
+			[]string{noKey, `has the index "{t}_x"`},
+		},
+		{
+			"key of an expression", dropKey + `CREATE UNIQUE INDEX {t}_x ON {t} (lower(message_id), consumer)`,
+			[]string{noKey, `has the index "{t}_x"`},
+		},
+
+		{"further index", `CREATE INDEX ON {t} (processed_at)`, nil},
+		{
+			"further unique indexes", `CREATE UNIQUE INDEX {t}_x ON {t} (message_id); CREATE UNIQUE INDEX {t}_y ON {t} (lower(consumer))`,
+			[]string{`has the index "{t}_x"`, `has the index "{t}_y"`},
+		},
+		{
+			"exclusion constraint", `ALTER TABLE {t} ADD CONSTRAINT {t}_x EXCLUDE USING btree (message_id WITH =)`,
+			[]string{`has the index "{t}_x"`},
+		},
+		{
+			"unique index of a partition", partitioned + `; CREATE UNIQUE INDEX {t}_x ON {t}_0 (message_id)`,
+			[]string{`table "public"."{t}_0" has the index "{t}_x"`},
+		},
+
+		{
+			"triggers", `CREATE TRIGGER before BEFORE INSERT ON {t} FOR EACH ROW EXECUTE FUNCTION noted();
+				CREATE TRIGGER "of ""all""" AFTER DELETE ON {t} FOR EACH STATEMENT EXECUTE FUNCTION noted()`,
+			[]string{`has the trigger "before"`, `has the trigger "of \"all\""`},
+		},
+		{
+			"trigger of a partition", partitioned + `; CREATE TRIGGER mine BEFORE INSERT ON {t}_0 FOR EACH ROW EXECUTE FUNCTION noted()`,
+			[]string{`table "public"."{t}_0" has the trigger "mine"`},
+		},
+		{
+			"trigger of a partitioned table", partitioned + `; CREATE TRIGGER all_of AFTER INSERT ON {t} FOR EACH ROW EXECUTE FUNCTION noted()`,
+			[]string{`table "public"."{t}" has the trigger "all_of"`},
+		},
+		{
+			"triggers that do not fire", `CREATE TRIGGER a BEFORE TRUNCATE ON {t} EXECUTE FUNCTION noted();
+				CREATE TRIGGER b BEFORE UPDATE ON {t} FOR EACH ROW EXECUTE FUNCTION noted();
+				CREATE TRIGGER c BEFORE INSERT ON {t} FOR EACH ROW EXECUTE FUNCTION noted(); ALTER TABLE {t} DISABLE TRIGGER c;
+				CREATE TRIGGER d BEFORE INSERT ON {t} FOR EACH ROW EXECUTE FUNCTION noted(); ALTER TABLE {t} ENABLE REPLICA TRIGGER d`,
+			nil,
+		},
+		{
+			"foreign keys", `CREATE TABLE {t}_c (name text COLLATE "C" PRIMARY KEY);
+				ALTER TABLE {t} ADD FOREIGN KEY (consumer) REFERENCES {t}_c`, nil,
+		},
+		{
+			"rules", `CREATE RULE swallow AS ON INSERT TO {t} DO INSTEAD NOTHING; CREATE RULE keep AS ON DELETE TO {t} DO INSTEAD NOTHING;
+				CREATE RULE off AS ON DELETE TO {t} DO ALSO NOTHING; ALTER TABLE {t} DISABLE RULE off`,
+			[]string{`has the rule "swallow"`, `has the rule "keep"`},
+		},
 
 		{
 			"default collation", `ALTER TABLE {t} ALTER message_id TYPE text COLLATE "default"`,
@@ -121,7 +185,7 @@ func TestCheckOfTables(t *testing.T) {
 		{"message_id missing", `ALTER TABLE {t} DROP COLUMN message_id`, []string{"column message_id", "is missing", noKey}},
 		{
 			"processed_at not null", `ALTER TABLE {t} ALTER processed_at SET NOT NULL`,
-			[]string{"column processed_at", "is NOT NULL: a lease needs NULL"},
+			[]string{"column processed_at", "is NOT NULL: it must allow NULL"},
 		},
 		{
 			"nullable key", dropKey + `CREATE UNIQUE INDEX ON {t} (message_id, consumer); ALTER TABLE {t} ALTER consumer DROP NOT NULL`,
@@ -134,12 +198,16 @@ func TestCheckOfTables(t *testing.T) {
 			_, err := w.pool.Exec(t.Context(), strings.ReplaceAll(handMade+`; `+c.spoil, "{t}", table))
 			require.NoError(t, err)
 			g := newGuard(t, w.pool, &txidem.Config{Consumer: consumer, Table: table})
+			for i, text := range c.found {
+				c.found[i] = strings.ReplaceAll(text, "{t}", table)
+			}
 			requireFound(t, g.Check(t.Context()), c.found)
 		})
 	}
 }
 
-// requireFound asserts that Check reported these and no others: as many lines as it takes, and nothing when want is empty.
+// requireFound asserts that Check reported these and no others: each text is in some line, each line has one of the texts and
+// is an error of its own, and there is none when want is empty.
 func requireFound(t *testing.T, err error, want []string) {
 	t.Helper()
 	if len(want) == 0 {
@@ -149,8 +217,13 @@ func requireFound(t *testing.T, err error, want []string) {
 	for _, text := range want {
 		require.ErrorContains(t, err, text)
 	}
-	for line := range strings.SplitSeq(err.Error(), "\n") {
+	var joined interface{ Unwrap() []error }
+	require.ErrorAs(t, err, &joined)
+	for _, problem := range joined.Unwrap() {
+		line := problem.Error()
 		require.True(t, strings.HasPrefix(line, "txidem: check: "), line)
+		require.NotContains(t, line, "\n")
+		require.True(t, slices.ContainsFunc(want, func(text string) bool { return strings.Contains(line, text) }), line)
 	}
 }
 
@@ -176,7 +249,7 @@ func TestCheckOfAMissingTable(t *testing.T) {
 		cfg.Consumer = consumer
 		err := newGuard(t, w.pool, &cfg).Check(t.Context())
 		require.ErrorIs(t, err, txidem.ErrNoTable)
-		require.ErrorContains(t, err, "apply the migrations")
+		requireFound(t, err, []string{"does not exist: apply the migrations to schema"})
 	}
 }
 
@@ -186,21 +259,27 @@ func TestCheckOfRights(t *testing.T) {
 	const (
 		usage  = `GRANT USAGE ON SCHEMA own TO {role}`
 		rights = `GRANT SELECT, INSERT, DELETE ON own.txidem_messages TO {role}`
-		needs  = `the role needs USAGE on schema "own" and SELECT, INSERT and DELETE`
+		// what is found
+		schema  = `the role lacks USAGE on schema "own": nothing works without it`
+		process = `the role lacks SELECT or INSERT on table "own"."txidem_messages": Process needs both`
+		further = `the role lacks DELETE on table "own"."txidem_messages": Forget and WithSavepoints need it`
 	)
 	for name, c := range map[string]struct {
 		statements []string
 		found      []string
 	}{
-		"all":    {[]string{usage, rights}, nil},
-		"no use": {[]string{rights}, []string{needs}},
-		"select": {[]string{usage, `GRANT SELECT ON own.txidem_messages TO {role}`}, []string{needs}},
-		"insert": {[]string{usage, `GRANT SELECT, INSERT ON own.txidem_messages TO {role}`}, []string{needs}},
-		"delete": {[]string{usage, `GRANT SELECT, DELETE ON own.txidem_messages TO {role}`}, []string{needs}},
-		"none":   {nil, []string{needs}},
+		"all":       {[]string{usage, rights}, nil},
+		"no use":    {[]string{rights}, []string{schema}},
+		"no insert": {[]string{usage, `GRANT SELECT, DELETE ON own.txidem_messages TO {role}`}, []string{process}},
+		"no select": {[]string{usage, `GRANT INSERT, DELETE ON own.txidem_messages TO {role}`}, []string{process}},
+		"no delete": {[]string{usage, `GRANT SELECT, INSERT ON own.txidem_messages TO {role}`}, []string{further}},
+		"none":      {nil, []string{schema, process, further}},
 		"row security": {
 			[]string{usage, rights, `ALTER TABLE own.txidem_messages ENABLE ROW LEVEL SECURITY`},
 			[]string{"row security applies to this role"},
+		},
+		"row security that the role bypasses": {
+			[]string{usage, rights, `ALTER TABLE own.txidem_messages ENABLE ROW LEVEL SECURITY`, `ALTER ROLE {role} BYPASSRLS`}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,6 +293,22 @@ func TestCheckOfRights(t *testing.T) {
 	}
 }
 
+// A role without DELETE can process messages, and cannot have them processed again.
+func TestProcessNeedsNoDelete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.migrateOwn()
+	w.pool = w.db.Pool(t, w.role("worker", `GRANT USAGE ON SCHEMA own TO {role}`,
+		`GRANT SELECT, INSERT ON own.txidem_messages TO {role}`, `GRANT SELECT, INSERT ON biz TO {role}`))
+	w.guard = newGuard(t, w.pool, &txidem.Config{Consumer: consumer, Schema: "own"})
+	requireFound(t, w.guard.Check(t.Context()), []string{"Process works without it"})
+	w.requireOutcome(txidem.Processed, "m", w.ok)
+	w.requireOutcome(txidem.Duplicate, "m", w.ok)
+	requireState(t, "42501", w.guard.Forget(t.Context(), "m"))
+	w.requireSeen(true, "m")
+	w.db.Invariant(t)
+}
+
 // migrateOwn makes a record table in a schema named own, on which nobody else has any right.
 func (w *world) migrateOwn() {
 	w.t.Helper()
@@ -222,20 +317,179 @@ func (w *world) migrateOwn() {
 	require.NoError(w.t, err)
 }
 
-// Settings under which the server does not keep what it acknowledges, or takes no claim.
+// readWrite asks for transactions that write, whatever the session's default is.
+func readWrite(c *txidem.Config) { c.TxOptions.AccessMode = pgx.ReadWrite }
+
+// sessionSetting makes the sessions of a pool begin with a setting.
+func sessionSetting(name, value string) func(*pgxpool.Config) {
+	return func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams[name] = value }
+}
+
+// Settings under which the server does not keep what it acknowledges, takes no claim, or cuts off the wait for a copy.
 func TestCheckOfTheSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for setting, c := range map[string]struct{ value, found string }{
-		"synchronous_commit":            {"off", "synchronous_commit is off"},
-		"default_transaction_read_only": {"on", "the session is read only"},
+	const cut = "a wait for a copy in flight is cut off"
+	for _, c := range []struct {
+		setting, value string
+		change         func(*txidem.Config)
+		found          []string
+	}{
+		{"synchronous_commit", "off", nil, []string{"synchronous_commit is off"}},
+		{"synchronous_commit", "local", nil, nil},
+		{"default_transaction_read_only", "on", nil, []string{"default_transaction_read_only is on for this role"}},
+		{"default_transaction_read_only", "on", readWrite, []string{"Process works by the TxOptions, Remember and Forget do not"}},
+		{"statement_timeout", "0", nil, nil},
+		{"statement_timeout", "5001", nil, nil},
+		{"statement_timeout", "5000", nil, []string{"statement_timeout is 5s and InFlightWait is 5s: " + cut}},
+		{"statement_timeout", "200ms", nil, []string{"statement_timeout is 200ms and InFlightWait is 5s: " + cut}},
+		{"statement_timeout", "200ms", inFlightWait(199 * time.Millisecond), nil},
+		{"lock_timeout", "1ms", nil, nil},
 	} {
-		pool := w.db.Pool(t, func(c2 *pgxpool.Config) { c2.ConnConfig.RuntimeParams[setting] = c.value })
-		err := newGuard(t, pool, &txidem.Config{Consumer: consumer}).Check(t.Context())
-		requireFound(t, err, []string{c.found})
+		cfg := &txidem.Config{Consumer: consumer}
+		if c.change != nil {
+			c.change(cfg)
+		}
+		err := newGuard(t, w.db.Pool(t, sessionSetting(c.setting, c.value)), cfg).Check(t.Context())
+		requireFound(t, err, c.found)
 	}
-	local := w.db.Pool(t, func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams["synchronous_commit"] = "local" })
-	require.NoError(t, newGuard(t, local, &txidem.Config{Consumer: consumer}).Check(t.Context()))
+}
+
+// A standby takes no claim, and nothing that the session could be told changes that. Its schema is looked at all the same.
+func TestCheckOnAStandby(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	server := startLocal(t)
+	conn, err := pgx.Connect(ctx, server.DSN())
+	require.NoError(t, err)
+	_, err = migrations.Apply(ctx, conn, nil)
+	require.NoError(t, err)
+	var folder string
+	require.NoError(t, conn.QueryRow(ctx, `SHOW data_directory`).Scan(&folder))
+	_, err = conn.Exec(ctx, `COPY (SELECT WHERE false) TO '`+folder+`/standby.signal'`)
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(ctx))
+	require.NoError(t, server.Restart(ctx))
+
+	pool, err := pgxpool.New(ctx, server.DSN())
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	for _, change := range []func(*txidem.Config){func(*txidem.Config) {}, readWrite} {
+		cfg := &txidem.Config{Consumer: consumer}
+		change(cfg)
+		requireFound(t, newGuard(t, pool, cfg).Check(ctx), []string{"the server is a standby, which takes no claim"})
+	}
+	report, err := migrations.Apply(ctx, pool, nil)
+	require.NoError(t, err, "nothing to do, so nothing is written")
+	require.Empty(t, report.Applied)
+	_, err = migrations.Apply(ctx, pool, &migrations.Config{Table: "later"})
+	require.ErrorContains(t, err, "migrations: a transaction: ")
+	require.ErrorContains(t, err, "connect to the primary")
+}
+
+// startLocal starts a server of this test's own, which it may stop and set up anew.
+func startLocal(t *testing.T) *pgserver.Local {
+	t.Helper()
+	server, err := pgserver.StartLocal(t.Context(), pgserver.Options{})
+	if err != nil && strings.Contains(err.Error(), "no folder with initdb and postgres") {
+		t.Skipf("needs PostgreSQL server binaries (initdb, postgres): install them or set TXIDEM_PGBIN\n%v", err)
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop(context.WithoutCancel(t.Context()))) })
+	return server
+}
+
+// What Check says of triggers, rules and indexes is what a delivery meets.
+func TestWhatCheckFindsOnATableIsReal(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil string
+		meet  func(w *world)
+	}{
+		"trigger that keeps the record out": {`CREATE TRIGGER out BEFORE INSERT ON txidem_messages FOR EACH ROW
+			EXECUTE FUNCTION changed('drop')`, func(w *world) {
+			_, err := w.process("m")
+			require.ErrorIs(w.t, err, txidem.ErrNoRecord)
+			w.requireCalls(0)
+		}},
+		"trigger that changes the record": {`CREATE TRIGGER out BEFORE INSERT ON txidem_messages FOR EACH ROW
+			EXECUTE FUNCTION changed('rename')`, func(w *world) {
+			w.requireOutcome(txidem.Processed, "m", w.ok)
+			w.requireOutcome(txidem.Processed, "m", w.ok)
+		}},
+		"rule": {`CREATE RULE r AS ON UPDATE TO txidem_messages DO ALSO NOTHING`, func(w *world) {
+			_, err := w.process("m")
+			requireState(w.t, "0A000", err)
+			w.requireCalls(0)
+		}},
+		"index": {`CREATE UNIQUE INDEX alone ON txidem_messages (message_id)`, func(w *world) {
+			w.requireOutcome(txidem.Processed, "m", w.ok)
+			other := newGuard(w.t, w.pool, &txidem.Config{Consumer: "other"})
+			_, err := other.Process(w.t.Context(), "m", w.ok)
+			requireState(w.t, "23505", err)
+			w.requireCalls(1)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.exec(`CREATE FUNCTION changed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+				IF TG_ARGV[0] = 'drop' THEN RETURN NULL; END IF;
+				NEW.message_id := gen_random_uuid()::text; RETURN NEW; END $$`)
+			w.exec(c.spoil)
+			require.ErrorContains(t, w.guard.Check(t.Context()), `table "public"."txidem_messages" has the `)
+			c.meet(w)
+			w.db.Invariant(t)
+		})
+	}
+}
+
+// A timeout of the session that is shorter than the wait does cut it off, which is what Check says of it.
+func TestStatementTimeoutCutsTheWaitOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pool := w.db.Pool(t, sessionSetting("statement_timeout", "50ms"))
+	g := newGuard(t, pool, &txidem.Config{Consumer: consumer, InFlightWait: time.Hour})
+	require.ErrorContains(t, g.Check(t.Context()), "statement_timeout is 50ms and InFlightWait is 1h0m0s")
+	h := w.hold(w.guard, "m")
+	_, err := g.Process(t.Context(), "m", w.ok)
+	require.Error(t, err)
+	h.end(nil)
+	w.requireCalls(1)
+	w.requireEffects(1)
+}
+
+// A look that is cut off is an error of its own, with the context's in its chain.
+func TestCheckIsCutOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	pool := w.db.Pool(t, func(c *pgxpool.Config) {
+		c.ConnConfig.Tracer = &endsContext{after: "begin", end: cancel}
+	})
+	err := newGuard(t, pool, &txidem.Config{Consumer: consumer}).Check(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.True(t, strings.HasPrefix(err.Error(), "txidem: check: read the server's settings: "), err)
+	w.db.Invariant(t)
+}
+
+// endsContext ends a context when a statement that begins so has been answered.
+type endsContext struct {
+	errorTracer
+	after string
+	end   func()
+	now   bool
+}
+
+func (e *endsContext) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	e.now = strings.HasPrefix(data.SQL, e.after)
+	return ctx
+}
+
+func (e *endsContext) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
+	if e.now {
+		e.end()
+	}
 }
 
 // Several problems are found at once, so that one start-up shows them all.
@@ -244,6 +498,7 @@ func TestCheckReportsEverything(t *testing.T) {
 	w := newWorld(t)
 	w.exec(`CREATE UNLOGGED TABLE bad (message_id varchar, consumer text, processed_at date NOT NULL)`)
 	w.exec(`ALTER TABLE bad ENABLE ROW LEVEL SECURITY`)
+	w.exec(`CREATE TRIGGER audit AFTER INSERT ON bad EXECUTE FUNCTION suppress_redundant_updates_trigger()`)
 	pool := w.db.Pool(t, w.role("worker"), func(c *pgxpool.Config) {
 		c.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
 		c.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
@@ -251,11 +506,11 @@ func TestCheckReportsEverything(t *testing.T) {
 	err := newGuard(t, pool, &txidem.Config{Consumer: consumer, Table: "bad"}).Check(t.Context())
 	found := []string{
 		"synchronous_commit is off", "the session is read only", "column message_id of", "column consumer of",
-		"allows NULL", `has collation "default"`, "it must be timestamptz", "a lease needs NULL", "unlogged", "row security",
-		"the role needs", "no valid unique index",
+		"allows NULL", `has collation "default"`, "it must be timestamptz", "it must allow NULL", "unlogged", "row security",
+		"lacks SELECT or INSERT", "lacks DELETE", "no valid unique index", `has the trigger "audit"`,
 	}
 	requireFound(t, err, found)
-	require.Equal(t, len(found)-1, strings.Count(err.Error(), "txidem: check: "), "a line each; message_id has one for its type alone:\n%v", err)
+	require.Equal(t, len(found)-1, strings.Count(err.Error(), "txidem: check: "), "a line each; column consumer has two:\n%v", err)
 
 	w.exec(`DROP TABLE bad`)
 	err = newGuard(t, pool, &txidem.Config{Consumer: consumer, Table: "bad"}).Check(t.Context())
@@ -263,7 +518,7 @@ func TestCheckReportsEverything(t *testing.T) {
 	require.ErrorContains(t, err, "synchronous_commit is off", "a missing table hides nothing")
 }
 
-// Case 28: the key is COLLATE "C" in a database whose default is a language's order, and a key that is not is reported.
+// The key is COLLATE "C" in a database whose default is a language's order, and a key that is not is reported.
 func TestKeyIsCWhateverTheDatabaseSays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

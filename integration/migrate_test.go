@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,82 +15,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/txidem/txidem-go/integration/pgproxy"
 	"github.com/txidem/txidem-go/integration/testdb"
 	"github.com/txidem/txidem-go/migrations"
 	"github.com/txidem/txidem-go/txidem"
 )
-
-const replicas = 12
-
-// Case 13: twelve replicas migrate an empty database at once. The version must be read by a snapshot that is younger
-// than the lock, also where the role asks for one snapshot for the whole transaction.
-func TestTwelveReplicasBoot(t *testing.T) {
-	t.Parallel()
-	for isolation, rounds := range map[string]int{"read committed": 30, "repeatable read": 5, "serializable": 5} {
-		t.Run(isolation, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, conns(replicas+1), func(c *pgxpool.Config) {
-				c.ConnConfig.RuntimeParams["default_transaction_isolation"] = isolation
-			})
-			dbs := w.acquire(replicas)
-			for range rounds {
-				w.exec(`DROP SCHEMA public CASCADE`)
-				w.exec(`CREATE SCHEMA public`)
-				w.requireOneMigrates(dbs)
-			}
-			require.Zero(t, w.advisoryLocks())
-		})
-	}
-}
-
-// acquire takes n connections for the rest of the test, so that none of them has to be made during a race.
-func (w *world) acquire(n int) []migrations.DB {
-	w.t.Helper()
-	dbs := make([]migrations.DB, n)
-	for i := range dbs {
-		conn, err := w.pool.Acquire(w.t.Context())
-		require.NoError(w.t, err)
-		w.t.Cleanup(conn.Release)
-		dbs[i] = conn
-	}
-	return dbs
-}
-
-func (w *world) requireOneMigrates(dbs []migrations.DB) {
-	w.t.Helper()
-	newest := newestVersion(w.t)
-	applied := 0
-	for i, result := range migrateAtOnce(w.t.Context(), dbs) {
-		require.NoError(w.t, result.err, "replica %d", i)
-		require.Equal(w.t, newest, result.report.To)
-		if len(result.report.Applied) > 0 {
-			applied++
-		}
-	}
-	require.Equal(w.t, 1, applied, "replicas that report to have migrated")
-	require.Equal(w.t, newest, w.count(`SELECT count(*) FROM txidem_messages_migrations`), "version rows")
-}
-
-type migration struct {
-	report migrations.Report
-	err    error
-}
-
-// migrateAtOnce lets every connection go at the same moment.
-func migrateAtOnce(ctx context.Context, dbs []migrations.DB) []migration {
-	results := make([]migration, len(dbs))
-	start := make(chan struct{})
-	var all sync.WaitGroup
-	for i, db := range dbs {
-		all.Go(func() {
-			<-start
-			results[i].report, results[i].err = migrations.Apply(ctx, db, nil)
-		})
-	}
-	close(start)
-	all.Wait()
-	return results
-}
 
 func newestVersion(t *testing.T) int {
 	t.Helper()
@@ -139,7 +69,7 @@ func (s *stuckMigration) end(t *testing.T) {
 	require.NotEmpty(t, s.report.Applied)
 }
 
-// Case 13: migrations of other schemas and tables do not wait for one that holds its lock.
+// Migrations of other schemas and tables do not wait for one that holds its lock.
 func TestMigrationsOfOtherNamesDoNotWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, conns(6))
@@ -159,7 +89,7 @@ func TestMigrationsOfOtherNamesDoNotWait(t *testing.T) {
 	stuck.end(t)
 }
 
-// Cases 13 and 24: behind a lock that somebody else holds, Apply ends with its context or its LockTimeout, and leaves
+// Behind a lock that somebody else holds, Apply ends with its context or its LockTimeout, and leaves
 // nothing behind.
 func TestMigrationBehindALock(t *testing.T) {
 	t.Parallel()
@@ -196,7 +126,7 @@ func TestMigrationStepBehindALock(t *testing.T) {
 	require.NoError(t, err)
 	_, err = migrations.Down(t.Context(), w.pool, cfg)
 	requireState(t, "55P03", err)
-	require.ErrorContains(t, err, "step 0001")
+	require.ErrorContains(t, err, fmt.Sprintf("step %04d_", newestVersion(t)))
 	require.NoError(t, holder.Rollback(t.Context()))
 	_, err = migrations.Down(t.Context(), w.pool, cfg)
 	require.NoError(t, err)
@@ -210,7 +140,7 @@ func requireState(t *testing.T, state string, err error) {
 	require.Equal(t, state, pgErr.Code, "%v", err)
 }
 
-// Case 24: a step that fails leaves no lock and no version, and the next run works.
+// A step that fails leaves no lock and no version, and the next run works.
 func TestFailingStep(t *testing.T) {
 	t.Parallel()
 	for kind, create := range map[string]string{
@@ -238,6 +168,236 @@ func TestFailingStep(t *testing.T) {
 	}
 }
 
+// A guard works on every version of the schema, and one that is at work goes on while the schema changes under its pooled
+// connections and their prepared statements.
+func TestGuardWorksOnEveryVersion(t *testing.T) {
+	t.Parallel()
+	inEveryMode(t, func(t *testing.T, mode func(*pgxpool.Config)) {
+		w := newWorld(t, conns(1), mode)
+		steps := renderSteps(t, "txidem_messages")
+		require.Greater(t, len(steps), 1)
+		for v := len(steps); v >= 1; v-- {
+			w.useOnce("txidem_messages")
+			w.exec(`TRUNCATE txidem_messages`)
+			report, err := migrations.Down(t.Context(), w.pool, nil)
+			require.NoError(t, err)
+			require.Equal(t, v-1, report.To)
+		}
+		for _, m := range steps {
+			w.exec(m.Up)
+			w.useOnce("txidem_messages")
+			w.exec(`TRUNCATE txidem_messages`)
+		}
+		w.db.Invariant(t)
+	})
+}
+
+const (
+	checksOf    = `SELECT count(*) FROM pg_constraint WHERE contype = 'c' AND conrelid = $1::regclass`
+	notVerified = ` AND NOT convalidated`
+)
+
+// The checks on the lengths are gone from version 2 on, whatever the table is called. The way back brings them back for new
+// rows, without a look at those that are there, and up again takes them away again.
+func TestLengthChecksGoAndComeBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range append([]string{"txidem_messages"}, oddNames...) {
+		cfg := &migrations.Config{Table: name}
+		_, err := migrations.Apply(t.Context(), w.pool, cfg)
+		require.NoError(t, err, name)
+		table := pgx.Identifier{"public", name}.Sanitize()
+		long := strings.Repeat("x", 1025)
+		w.exec(`INSERT INTO `+table+` (message_id, consumer) VALUES ($1, '')`, long)
+
+		w.downTo(1, cfg)
+		require.Equal(t, 2, w.count(checksOf+notVerified, table), name)
+		for _, key := range [][2]string{{long + "x", "c"}, {"m", long}, {"", "c"}, {"m", ""}} {
+			_, err = w.pool.Exec(t.Context(), `INSERT INTO `+table+` (message_id, consumer) VALUES ($1, $2)`, key[0], key[1])
+			requireState(t, "23514", err)
+		}
+		_, err = migrations.Apply(t.Context(), w.pool, cfg)
+		require.NoError(t, err, name)
+		require.Zero(t, w.count(checksOf, table), name)
+	}
+	w.db.Invariant(t)
+}
+
+// downTo takes steps back until the schema has that version.
+func (w *world) downTo(version int, cfg *migrations.Config) {
+	w.t.Helper()
+	for v := newestVersion(w.t); v > version; v-- {
+		report, err := migrations.Down(w.t.Context(), w.pool, cfg)
+		require.NoError(w.t, err)
+		require.Equal(w.t, v-1, report.To)
+	}
+}
+
+// Somebody has dropped one of the checks by hand: the step that drops both takes no offence.
+func TestLengthCheckDroppedByHand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.downTo(1, nil)
+	w.exec(`ALTER TABLE txidem_messages DROP CONSTRAINT txidem_consumer_length`)
+	_, err := migrations.Apply(t.Context(), w.pool, nil)
+	require.NoError(t, err)
+	require.Zero(t, w.count(checksOf, "txidem_messages"))
+}
+
+// A step that changes the table waits for a message in a handler, no longer than LockTimeout, and then leaves the schema as
+// it was. The handler goes on, and so does the step once that has ended.
+func TestMigrationBehindAHandler(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.downTo(1, nil)
+	h := w.hold(w.guard, "m")
+	report, err := migrations.Apply(t.Context(), w.pool, &migrations.Config{LockTimeout: 50 * time.Millisecond})
+	requireState(t, "55P03", err)
+	require.ErrorContains(t, err, "migrations: step 0002_no_length_checks: ")
+	require.Equal(t, migrations.Report{From: 1, To: 1}, report)
+
+	done := make(chan error, 1)
+	go func() {
+		_, err := migrations.Apply(context.WithoutCancel(t.Context()), w.pool, nil)
+		done <- err
+	}()
+	w.waitForLockWaiters(1)
+	h.end(nil)
+	require.NoError(t, h.err)
+	require.NoError(t, <-done)
+	w.requireOutcome(txidem.Duplicate, "m", w.ok)
+	w.requireEffects(1)
+}
+
+// The connection breaks while COMMIT is under way, before the server has it or after. The Report does not say that the
+// schema was migrated, the error says how to find out, and calling Apply again brings it up.
+func TestMigrationWhoseCommitIsLost(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		direction pgproxy.Direction
+		committed int
+	}{"request": {pgproxy.ToServer, 0}, "answer": {pgproxy.ToClient, newestVersion(t)}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			cfg := &migrations.Config{Table: "messages"}
+			report, err := migrations.Apply(t.Context(), w.poolThatLosesCommit(c.direction), cfg)
+			require.ErrorContains(t, err, "migrations: COMMIT (Status says whether it was done): ")
+			require.Equal(t, migrations.Report{}, report)
+
+			state, err := migrations.Status(t.Context(), w.pool, cfg)
+			require.NoError(t, err)
+			require.Equal(t, c.committed, state.Current)
+			report, err = migrations.Apply(t.Context(), w.pool, cfg)
+			require.NoError(t, err)
+			require.Equal(t, newestVersion(t), report.To)
+			require.Equal(t, newestVersion(t)-c.committed, len(report.Applied))
+			w.db.Invariant(t)
+		})
+	}
+}
+
+// poolThatLosesCommit makes a pool whose connection breaks at the COMMIT of a transaction that writes: at the request, or at
+// the answer to it.
+func (w *world) poolThatLosesCommit(where pgproxy.Direction) *pgxpool.Pool {
+	w.t.Helper()
+	config, err := pgx.ParseConfig(w.db.DSN())
+	require.NoError(w.t, err)
+	proxy, err := pgproxy.Start(pgconn.NetworkAddress(config.Host, config.Port))
+	require.NoError(w.t, err)
+	w.t.Cleanup(proxy.Close)
+	var armed atomic.Bool
+	proxy.Observe(func(m pgproxy.Message) pgproxy.Verdict {
+		if m.Direction == where && armed.CompareAndSwap(true, false) {
+			return pgproxy.Drop
+		}
+		return pgproxy.Pass
+	})
+	return w.db.Pool(w.t, conns(1), func(c *pgxpool.Config) {
+		c.ConnConfig.Host, c.ConnConfig.Port = proxy.Addr().IP.String(), uint16(proxy.Addr().Port)
+		c.ConnConfig.TLSConfig, c.ConnConfig.Fallbacks = nil, nil
+		c.ConnConfig.Tracer = &commitWatcher{armed: &armed}
+	})
+}
+
+// commitWatcher sees the COMMIT that ends a migration before it is sent: the one after the step was booked.
+type commitWatcher struct {
+	errorTracer
+	booked bool
+	armed  *atomic.Bool
+}
+
+func (c *commitWatcher) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	c.booked = c.booked || strings.HasPrefix(data.SQL, "INSERT INTO")
+	if c.booked && data.SQL == "commit" {
+		c.armed.Store(true)
+	}
+	return ctx
+}
+
+// Where serializable, read only and deferrable are a role's defaults, a look would wait for whoever writes: Apply, Status and
+// Check do not.
+func TestLooksDoNotWaitForWriters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	writer, err := w.pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.Serializable})
+	require.NoError(t, err)
+	_, err = writer.Exec(t.Context(), `INSERT INTO biz (v) VALUES ('open')`)
+	require.NoError(t, err)
+	pool := w.db.Pool(t, func(c *pgxpool.Config) {
+		c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
+		c.ConnConfig.RuntimeParams["default_transaction_deferrable"] = "on"
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), stateLimit)
+	defer cancel()
+	_, err = migrations.Apply(ctx, pool, nil)
+	require.NoError(t, err)
+	_, err = migrations.Status(ctx, pool, nil)
+	require.NoError(t, err)
+	require.NoError(t, newGuard(t, pool, &txidem.Config{Consumer: consumer}).Check(ctx))
+	require.NoError(t, writer.Rollback(t.Context()))
+}
+
+// Every error is one line that begins with the package's name, also where pgx has a line for each address that it tried.
+func TestMigrationErrorsAreOneLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`DROP TABLE txidem_messages`)
+	w.exec(`CREATE TABLE taken (n int)`)
+	w.exec(`CREATE TABLE gone_migrations (version int, name text)`)
+	w.exec(`INSERT INTO gone_migrations VALUES (1, 'messages')`)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		db   migrations.DB
+		cfg  *migrations.Config
+		want string
+	}{
+		"no server":    {t.Context(), unreachable(t), nil, "a read-only transaction: "},
+		"ended":        {ended, w.pool, nil, "context canceled"},
+		"no schema":    {t.Context(), w.pool, &migrations.Config{Schema: "nowhere"}, "create it first"},
+		"taken":        {t.Context(), w.pool, &migrations.Config{Table: "taken"}, "was not made by this package"},
+		"table gone":   {t.Context(), w.pool, &migrations.Config{Table: "gone"}, "was migrated before and is gone"},
+		"refused name": {t.Context(), w.pool, &migrations.Config{Schema: "a\nb"}, "control character"},
+	} {
+		_, err := migrations.Apply(c.ctx, c.db, c.cfg)
+		require.ErrorContains(t, err, c.want, name)
+		require.True(t, strings.HasPrefix(err.Error(), "migrations: "), "%s: %v", name, err)
+		require.Equal(t, 1, strings.Count(err.Error(), "migrations: "), "%s: %v", name, err)
+		require.NotContains(t, err.Error(), "\n", name)
+	}
+}
+
+// unreachable makes a pool on two addresses at which nobody listens.
+func unreachable(t *testing.T) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), "host=127.0.0.1,127.0.0.1 port=1,2 user=nobody dbname=nothing sslmode=disable")
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return pool
+}
+
 // What is missing is said with the next step.
 func TestMigrationHints(t *testing.T) {
 	t.Parallel()
@@ -250,7 +410,7 @@ func TestMigrationHints(t *testing.T) {
 	pool := w.db.Pool(t, w.role("visitor", `GRANT USAGE ON SCHEMA closed TO {role}`))
 	_, err = migrations.Apply(t.Context(), pool, &migrations.Config{Schema: "closed"})
 	requireState(t, "42501", err)
-	require.ErrorContains(t, err, `the role needs USAGE and CREATE on schema "closed"`)
+	require.ErrorContains(t, err, `the role needs USAGE and CREATE on schema "closed", and must own table "txidem_messages" to change it`)
 }
 
 // A role that owns the table and may write the versions can take the step back: nothing is made that is there already.
@@ -259,12 +419,14 @@ func TestDownNeedsNoRightToCreate(t *testing.T) {
 	w := newWorld(t)
 	w.migrateOwn()
 	cfg := &migrations.Config{Schema: "own"}
-	pool := w.db.Pool(t, w.role("owner", `GRANT USAGE ON SCHEMA own TO {role}`, `ALTER TABLE own.txidem_messages OWNER TO {role}`,
-		`GRANT SELECT, INSERT, DELETE ON own.txidem_messages_migrations TO {role}`))
-	report, err := migrations.Down(t.Context(), pool, cfg)
-	require.NoError(t, err)
-	require.NotEmpty(t, report.Applied)
-	_, err = migrations.Apply(t.Context(), pool, cfg)
+	pool := w.db.Pool(t, w.role("owner", `GRANT USAGE ON SCHEMA own TO {role}`,
+		`ALTER TABLE own.txidem_messages OWNER TO {role}`, `GRANT SELECT, INSERT, DELETE ON own.txidem_messages_migrations TO {role}`))
+	for range newestVersion(t) {
+		report, err := migrations.Down(t.Context(), pool, cfg)
+		require.NoError(t, err)
+		require.NotEmpty(t, report.Applied)
+	}
+	_, err := migrations.Apply(t.Context(), pool, cfg)
 	requireState(t, "42501", err)
 	require.ErrorContains(t, err, "step 0001")
 }
@@ -338,7 +500,7 @@ func requireReadOnly(t *testing.T, sent []string) {
 	inside := false
 	for _, sql := range sent {
 		switch text := strings.ToLower(strings.TrimSpace(sql)); text {
-		case "begin read only":
+		case "begin isolation level read committed read only":
 			inside = true
 		case "commit":
 			inside = false
@@ -400,7 +562,8 @@ func (m migrator) requireState(current int) {
 	require.Equal(m.t, len(m.steps)-current, len(state.Pending))
 	if current < len(m.steps) {
 		require.Equal(m.t, m.steps[current:], state.Pending)
-		require.Contains(m.t, state.String(), fmt.Sprintf("version %d of %d: %d to apply", current, state.Newest, len(state.Pending)))
+		want := fmt.Sprintf("version %d of %d: %d to apply", current, state.Newest, len(state.Pending))
+		require.Contains(m.t, state.String(), want)
 	} else {
 		require.Contains(m.t, state.String(), "up to date")
 	}
@@ -471,9 +634,13 @@ func TestSchemaMadeByAnotherTool(t *testing.T) {
 		"in a transaction": func(ctx context.Context, conn *pgx.Conn, sql string) error {
 			return conn.PgConn().Exec(ctx, "BEGIN;\n"+sql+"\nCOMMIT").Close()
 		},
+		"psql": psql,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if _, err := exec.LookPath("psql"); name == "psql" && err != nil {
+				t.Skipf("no psql on the PATH: install PostgreSQL's client: %v", err)
+			}
 			w := newWorld(t, func(c *txidem.Config) { c.Table = "messages" })
 			conn, err := pgx.Connect(t.Context(), w.db.DSN())
 			require.NoError(t, err)
@@ -495,6 +662,16 @@ func TestSchemaMadeByAnotherTool(t *testing.T) {
 			w.db.Invariant(t)
 		})
 	}
+}
+
+// psql runs the text as a file, as the documentation says.
+func psql(ctx context.Context, conn *pgx.Conn, sql string) error {
+	cmd := exec.CommandContext(ctx, "psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-d", conn.Config().ConnString(), "-f", "-")
+	cmd.Stdin = strings.NewReader(sql)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("psql: %w: %s", err, out)
+	}
+	return nil
 }
 
 // useOnce goes through every verb of the guard on a table with nothing in it, and leaves the message "kept" in it.
@@ -608,7 +785,7 @@ func TestTamperedVersionTable(t *testing.T) {
 	w.exec(`UPDATE txidem_messages_migrations SET name = 'other'`)
 	_, err := migrations.Down(t.Context(), w.pool, nil)
 	require.ErrorContains(t, err, "changed by somebody else")
-	w.exec(`UPDATE txidem_messages_migrations SET version = -1`)
+	w.exec(`UPDATE txidem_messages_migrations SET version = -version`)
 	_, err = migrations.Status(t.Context(), w.pool, nil)
 	require.ErrorContains(t, err, "not written by this package")
 	_, err = migrations.Apply(t.Context(), w.pool, nil)

@@ -6,7 +6,8 @@
 -- The key columns are COLLATE "C" whatever the database's default: a changed system collation corrupts a linguistic
 -- index and lets duplicates in. The limits are in bytes and keep every key within what one index entry can hold.
 --
--- processed_at is NULL only in the row of a lease: a message that somebody holds and has not processed yet.
+-- processed_at is the server's time of processing. It may be NULL: such a row is read as a message that somebody holds
+-- and has not processed.
 CREATE TABLE "public"."txidem_messages" (
     message_id   text COLLATE "C" NOT NULL,
     consumer     text COLLATE "C" NOT NULL,

@@ -13,12 +13,15 @@ type DB interface {
 	BeginTx(ctx context.Context, opts pgx.TxOptions) (pgx.Tx, error)
 }
 
-// Report says what a call did.
+// Report says what a call did. Beside an error it says which version was found, in From and To.
 type Report struct {
 	From    int         // version of the schema before; 0 when there was none
 	To      int         // version after
-	Applied []Migration // the steps taken, in order; empty when there was nothing to do
+	Applied []Migration // the steps taken, in order; empty when there was nothing to do, and beside an error
 }
+
+// unchanged is the Report of a call that has taken no step.
+func unchanged(version int) Report { return Report{From: version, To: version} }
 
 // String is one line for a start-up log.
 func (r Report) String() string {
@@ -34,26 +37,26 @@ func (r Report) String() string {
 // reads: no lock is taken and no DDL is sent. A schema newer than this build knows is left as it is, so that an older
 // replica can start during a rollout.
 //
-// An error leaves the schema as it was and no lock behind, unless the connection broke during COMMIT: then call Apply again.
-// Apply honours ctx while it waits.
+// An error leaves the schema as it was and no lock behind. The exception is a connection that broke during COMMIT: nobody
+// knows then whether the schema was migrated, and calling Apply again finds out. Apply honours ctx while it waits.
 func Apply(ctx context.Context, db DB, cfg *Config) (Report, error) {
 	c, steps, current, err := cfg.look(ctx, db)
 	if err != nil || current >= len(steps) {
-		return Report{From: current, To: current}, err
+		return unchanged(current), err
 	}
-	return c.locked(ctx, db, func(tx pgx.Tx, current int) (Report, error) {
+	return c.locked(ctx, db, current, func(tx pgx.Tx, current int) (Report, error) {
 		return c.up(ctx, tx, current, steps)
 	})
 }
 
 func (c Config) up(ctx context.Context, tx pgx.Tx, current int, steps []Migration) (Report, error) {
-	report := Report{From: current, To: current}
+	report := unchanged(current)
 	for _, m := range steps {
 		if m.Version <= current {
 			continue
 		}
 		if err := c.run(ctx, tx, m, m.Up, c.sql(insertVersion)); err != nil {
-			return Report{From: current, To: current}, err
+			return report, err
 		}
 		report.To = m.Version
 		report.Applied = append(report.Applied, m)
@@ -62,29 +65,29 @@ func (c Config) up(ctx context.Context, tx pgx.Tx, current int, steps []Migratio
 }
 
 // Down takes back the newest applied step, in one transaction. Taking back the first step drops the records of every
-// processed message: each message delivered again after that runs again. With nothing applied it does nothing.
+// processed message: each message delivered again after that runs again. With nothing applied it does nothing. Errors are
+// those of Apply, but when the connection broke during COMMIT ask [Status]: calling Down again may take back one step more.
 func Down(ctx context.Context, db DB, cfg *Config) (Report, error) {
 	c, steps, current, err := cfg.look(ctx, db)
 	if err != nil || current == 0 {
-		return Report{From: current, To: current}, err
+		return unchanged(current), err
 	}
-	return c.locked(ctx, db, func(tx pgx.Tx, current int) (Report, error) {
+	return c.locked(ctx, db, current, func(tx pgx.Tx, current int) (Report, error) {
 		return c.down(ctx, tx, current, steps)
 	})
 }
 
 func (c Config) down(ctx context.Context, tx pgx.Tx, current int, steps []Migration) (Report, error) {
-	unchanged := Report{From: current, To: current}
 	if current == 0 {
-		return unchanged, nil
+		return unchanged(0), nil
 	}
 	if newest := len(steps); current > newest {
-		return unchanged, fmt.Errorf("migrations: the schema is at version %d and this build knows only %d: "+
-			"run Down with the build that applied it", current, newest)
+		return unchanged(current), c.explain("Down", fmt.Errorf("the schema is at version %d and this build knows only %d: "+
+			"run Down with the build that applied it", current, newest))
 	}
 	m := steps[current-1]
 	if err := c.run(ctx, tx, m, m.Down, c.sql(deleteVersion)); err != nil {
-		return unchanged, err
+		return unchanged(current), err
 	}
 	return Report{From: current, To: current - 1, Applied: []Migration{m}}, nil
 }

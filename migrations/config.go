@@ -1,7 +1,6 @@
 package migrations
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/txidem/txidem-go/internal/sqlgen"
@@ -26,7 +25,7 @@ type Config struct {
 	LockTimeout time.Duration
 }
 
-// resolve fills in the defaults and refuses what cannot work.
+// resolve fills in the defaults and refuses what cannot work, with a *ConfigError.
 func (c *Config) resolve() (Config, error) {
 	var r Config
 	if c != nil {
@@ -41,14 +40,18 @@ func (c *Config) resolve() (Config, error) {
 	if r.LockTimeout == 0 {
 		r.LockTimeout = DefaultLockTimeout
 	}
-	if err := sqlgen.CheckSchema(r.Schema); err != nil {
-		return r, fmt.Errorf("migrations: Schema %w", err)
+	return r, r.validate()
+}
+
+func (c Config) validate() error {
+	for _, err := range []error{
+		refusal("Schema", sqlgen.CheckSchema(c.Schema)),
+		refusal("Table", sqlgen.CheckTable(c.Table)),
+		refusal("LockTimeout", sqlgen.CheckTimeout(c.LockTimeout)),
+	} {
+		if err != nil {
+			return err
+		}
 	}
-	if err := sqlgen.CheckTable(r.Table); err != nil {
-		return r, fmt.Errorf("migrations: Table %w", err)
-	}
-	if err := sqlgen.CheckTimeout(r.LockTimeout); err != nil {
-		return r, fmt.Errorf("migrations: LockTimeout %w", err)
-	}
-	return r, nil
+	return nil
 }

@@ -1,10 +1,21 @@
 // Package migrations creates and upgrades the table in which txidem keeps its records.
 //
-// Programs call [Apply] when they start; any number of replicas may do so at once. People who keep their schema in
-// goose, golang-migrate, tern, Atlas or plain psql take the SQL text instead: [FS] holds the files for the default names,
-// named NNNN_name.up.sql and NNNN_name.down.sql as golang-migrate wants them, and [SQL] renders them for other names. The
-// files contain no transaction control, so every tool can wrap them in a transaction of its own. Use one way or the
-// other: the version table is kept by this package alone, and a schema made by another tool has none.
+// Programs call [Apply] when they start; any number of replicas may do so at once.
+//
+// # With another tool
+//
+// People who keep their schema in a tool of their own take the SQL text instead. [SQL] returns the text of each step, up
+// and down, rendered for the names of a [Config]; [FS] holds the same for the default names, as files named
+// NNNN_name.up.sql and NNNN_name.down.sql. The text is plain SQL without transaction control, so that a tool can run it in
+// a transaction of its own, and without the annotations of any tool:
+//
+//   - psql runs a step by psql -1 -v ON_ERROR_STOP=1 -f;
+//   - golang-migrate reads FS as it is, by its iofs source;
+//   - goose wants both directions in one file, Up below a line "-- +goose Up" and Down below a line "-- +goose Down";
+//   - tern wants both in one file, with its line "---- create above / drop below ----" between them;
+//   - for others, Up is what to run, once, in the order of the versions.
+//
+// Use one way or the other: the version table is kept by this package alone, and a schema made by another tool has none.
 //
 // All functions are safe for concurrent use.
 package migrations
@@ -64,7 +75,7 @@ func (c Config) step(upFile string) (Migration, error) {
 	number, name, _ := strings.Cut(base, "_")
 	version, err := strconv.Atoi(number)
 	if err != nil {
-		return Migration{}, fmt.Errorf("migration file %s: the name does not begin with a number", upFile)
+		return Migration{}, fmt.Errorf("migrations: file %s: the name does not begin with a number", upFile)
 	}
 	up, err := c.text(upFile)
 	if err != nil {

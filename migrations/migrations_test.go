@@ -63,6 +63,10 @@ func TestConfigRefusesByName(t *testing.T) {
 		"LockTimeout": {LockTimeout: -1},
 	} {
 		_, err := SQL(&cfg)
-		require.ErrorContains(t, err, "migrations: "+field+" ")
+		var refused *ConfigError
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, field, refused.Field)
+		require.NotEmpty(t, refused.Problem)
+		require.EqualError(t, err, "migrations: "+field+" "+refused.Problem+": correct the Config given to migrations")
 	}
 }

@@ -2,13 +2,10 @@ package migrations
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/txidem/txidem-go/internal/sqlgen"
 )
@@ -36,33 +33,44 @@ func (c Config) sql(statement string) string {
 	return strings.ReplaceAll(statement, "{versions}", sqlgen.Qualify(c.Schema, sqlgen.VersionTable(c.Table)))
 }
 
-// migrating is READ COMMITTED whatever the role's default is: the version is read after the wait for the lock, and a
-// snapshot taken before the wait would not show what the holder of the lock has done.
+// Both are READ COMMITTED whatever the role's default is. The version is read after the wait for the lock, and a snapshot
+// taken before the wait would not show what the holder of the lock has done. And where serializable and deferrable are the
+// default, a look would wait for everybody who writes.
 var (
 	migrating = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadWrite}
-	reading   = pgx.TxOptions{AccessMode: pgx.ReadOnly}
+	reading   = pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}
 )
 
 // locked runs fn in a transaction that holds the migration lock, with the version read again under it. The lock ends
-// with the transaction, so no error can leave it behind.
-func (c Config) locked(ctx context.Context, db DB, fn func(tx pgx.Tx, current int) (Report, error)) (Report, error) {
-	var report Report
-	err := pgx.BeginTxFunc(ctx, db, migrating, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, takeLock, sqlgen.Timeout(c.LockTimeout), c.Schema, c.Table)
-		if err != nil {
-			return c.explain("the migration lock", err)
-		}
-		if err := c.createVersions(ctx, tx); err != nil {
+// with the transaction, so no error can leave it behind. After an error the Report says which version was found, since
+// what fn did is rolled back, or its COMMIT was answered by nothing.
+func (c Config) locked(
+	ctx context.Context, db DB, found int, fn func(tx pgx.Tx, current int) (Report, error),
+) (report Report, err error) {
+	doing := "a transaction"
+	err = pgx.BeginTxFunc(ctx, db, migrating, func(tx pgx.Tx) error {
+		if found, err = c.lock(ctx, tx, found); err != nil {
 			return err
 		}
-		current, err := c.version(ctx, tx)
-		if err != nil {
-			return err
-		}
-		report, err = fn(tx, current)
+		doing = "COMMIT (Status says whether it was done)"
+		report, err = fn(tx, found)
 		return err
 	})
-	return report, err
+	if err != nil {
+		return unchanged(found), c.explain(doing, err)
+	}
+	return report, nil
+}
+
+// lock takes the migration lock, and returns the version of the schema under it; found is the one from before.
+func (c Config) lock(ctx context.Context, tx pgx.Tx, found int) (int, error) {
+	if _, err := tx.Exec(ctx, takeLock, sqlgen.Timeout(c.LockTimeout), c.Schema, c.Table); err != nil {
+		return found, c.explain("the migration lock", err)
+	}
+	if err := c.createVersions(ctx, tx); err != nil {
+		return found, err
+	}
+	return c.version(ctx, tx)
 }
 
 // createVersions looks first: CREATE TABLE IF NOT EXISTS wants the CREATE privilege even when there is nothing to create.
@@ -79,12 +87,11 @@ func (c Config) createVersions(ctx context.Context, tx pgx.Tx) error {
 // readVersion reads the version without any lock, in a read-only look before the real work.
 func (c Config) readVersion(ctx context.Context, db DB) (int, error) {
 	var current int
-	err := pgx.BeginTxFunc(ctx, db, reading, func(tx pgx.Tx) error {
-		var err error
+	err := pgx.BeginTxFunc(ctx, db, reading, func(tx pgx.Tx) (err error) {
 		current, err = c.version(ctx, tx)
 		return err
 	})
-	return current, err
+	return current, c.explain("a read-only transaction", err)
 }
 
 func (c Config) version(ctx context.Context, tx pgx.Tx) (int, error) {
@@ -99,42 +106,4 @@ func (c Config) version(ctx context.Context, tx pgx.Tx) (int, error) {
 		err = fmt.Errorf("version %d was not written by this package: correct the table", current)
 	}
 	return current, c.explain("reading the version table", err)
-}
-
-// SQLSTATEs with a next step of their own.
-const (
-	invalidSchemaName = "3F000"
-	lockNotAvailable  = "55P03"
-	duplicateTable    = "42P07"
-	insufficientRight = "42501"
-)
-
-// explain adds what was being done and the next step to an error of the server.
-func (c Config) explain(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	hint := ""
-	var pgErr *pgconn.PgError
-	if errors.As(err, &pgErr) {
-		hint = c.hint(pgErr.SQLState())
-	}
-	return fmt.Errorf("migrations: %s: %w%s", doing, err, hint)
-}
-
-func (c Config) hint(state string) string {
-	switch state {
-	case invalidSchemaName:
-		return fmt.Sprintf(": schema %q does not exist: create it first", c.Schema)
-	case lockNotAvailable:
-		return fmt.Sprintf(": another migration or an open transaction held its lock for %s: end it and try again",
-			c.LockTimeout.Round(time.Millisecond))
-	case duplicateTable:
-		return fmt.Sprintf(": table %q exists in schema %q and was not made by this package: "+
-			"keep the tool that made it, or name another Table", c.Table, c.Schema)
-	case insufficientRight:
-		return fmt.Sprintf(": the role needs USAGE and CREATE on schema %q", c.Schema)
-	default:
-		return ""
-	}
 }

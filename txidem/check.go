@@ -4,142 +4,138 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
 // oldestServer is the oldest PostgreSQL whose SQL is used here.
-const oldestServer = 130000
+const oldestServer = 140000
 
-// Check looks for everything that the promise needs and that a Guard cannot see while it works: the table with its
-// columns, key, collation and persistence, the rights on it, and the settings under which the server keeps what it
-// acknowledges. It returns all problems that it found, joined, or nil. Call it when the program starts, after the
-// migrations. It only reads.
+// Check looks for what a Guard relies on and cannot see while it works:
+//
+//   - the table: its columns with their types and collations, a valid unique index on exactly the key and no other unique
+//     index, no unlogged part, and no trigger or rule that fires when a record is made or removed;
+//   - the role: USAGE on the schema, SELECT and INSERT for Process, DELETE for the rest, and row security, as far as it
+//     applies to this role;
+//   - the server: its version, fsync, full_page_writes and synchronous_commit;
+//   - the session: whether it may write, and whether a timeout of its own is shorter than [Config.InFlightWait].
+//
+// It returns every problem that it found, each an error of its own in one line, joined by [errors.Join]; or nil. Some of
+// them leave Process unharmed, and say so. Call it when the program starts, after the migrations. It only reads, in one
+// transaction of one connection.
+//
+// It does not see what happens outside that session: whether a failover goes to a standby that lags behind, and so loses
+// acknowledged messages, effect and record together; whether the disk keeps what it was told to flush; or what another role
+// may do. Nor does it try a claim: further columns and constraints of a table made by hand show at the first message.
 func (g *Guard) Check(ctx context.Context) error {
 	if err := g.ready(); err != nil {
 		return err
 	}
 	return g.withConn(ctx, func(conn *pgxpool.Conn) error {
-		serverErr := g.checkServer(ctx, conn)
-		tableErr := g.checkTable(ctx, conn)
-		return errors.Join(serverErr, tableErr)
+		var found findings
+		err := pgx.BeginTxFunc(ctx, conn, checking, func(tx pgx.Tx) error { return g.check(ctx, tx, &found) })
+		if err != nil {
+			found = append(found, withContext(ctx, "check", err))
+		}
+		return errors.Join(found...)
 	})
 }
 
-const serverQuery = `SELECT current_setting('server_version_num')::int4, current_setting('fsync'),
-  current_setting('full_page_writes'), current_setting('synchronous_commit'), current_setting('transaction_read_only')`
-
-func (g *Guard) checkServer(ctx context.Context, conn *pgxpool.Conn) error {
-	var version int
-	var fsync, fullPages, syncCommit, readOnly string
-	err := conn.QueryRow(ctx, serverQuery).Scan(&version, &fsync, &fullPages, &syncCommit, &readOnly)
-	if err != nil {
-		return withContext(ctx, "read the server's settings", err)
-	}
-	return errors.Join(
-		problem(version < oldestServer, "the server's version is %d: PostgreSQL 13 or later is needed", version),
-		problem(fsync != "on", "fsync is %s: a crash of the machine can lose acknowledged messages", fsync),
-		problem(fullPages != "on", "full_page_writes is %s: a crash of the machine can corrupt the table", fullPages),
-		problem(syncCommit == "off", "synchronous_commit is off: a crash of the server can lose acknowledged messages"),
-		problem(readOnly == "on", "the session is read only: it is on a standby, or default_transaction_read_only is set"),
-	)
+// checking is a transaction for the sake of poolers, which may give each statement outside one to another server. It leaves
+// the access mode to the session, since that is looked at. Where serializable, read only and deferrable are the session's
+// defaults, a transaction waits for those that write, so it is READ COMMITTED.
+var checking = pgx.TxOptions{
+	BeginQuery:  beginQuery(pgx.TxOptions{IsoLevel: pgx.ReadCommitted}),
+	CommitQuery: sqlgen.Commit,
 }
 
-// tableQuery returns no row when there is no such table. The key is a valid unique index on exactly the two columns, in
-// either order, in their own collations; the columns that it merely includes do not count.
-const tableQuery = `SELECT c.relkind IN ('r', 'p'),
-  NOT EXISTS (SELECT FROM pg_catalog.pg_class AS part
-    WHERE (part.oid = c.oid OR part.oid IN (SELECT relid FROM pg_partition_tree(c.oid))) AND part.relpersistence <> 'p'),
-  row_security_active(c.oid),
-  has_schema_privilege(n.oid, 'USAGE') AND has_table_privilege(c.oid, 'SELECT')
-    AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'DELETE'),
-  EXISTS (SELECT FROM pg_catalog.pg_index AS i
-    WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid AND i.indimmediate AND i.indpred IS NULL
-      AND i.indnkeyatts = 2
-      AND (SELECT array_agg(a.attname::text ORDER BY a.attname)
-           FROM unnest((i.indkey::int2[])[0:1], (i.indcollation::oid[])[0:1]) AS k (num, coll)
-           JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.num AND a.attcollation = k.coll
-          ) = ARRAY['consumer', 'message_id'])
-FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-WHERE n.nspname = $1::text AND c.relname = $2::text`
-
-func (g *Guard) checkTable(ctx context.Context, conn *pgxpool.Conn) error {
-	var isTable, logged, rowSecurity, rights, key bool
-	err := conn.QueryRow(ctx, tableQuery, g.cfg.Schema, g.cfg.Table).Scan(&isTable, &logged, &rowSecurity, &rights, &key)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return g.noTable(errors.New("no such name in the catalog"))
+// check adds what it finds. An error is one of the look itself.
+func (g *Guard) check(ctx context.Context, tx pgx.Tx, found *findings) error {
+	if err := g.checkServer(ctx, tx, found); err != nil {
+		return fmt.Errorf("read the server's settings: %w", err)
 	}
+	there, err := g.checkTable(ctx, tx, found)
 	if err != nil {
-		return withContext(ctx, "look at the table", err)
+		return fmt.Errorf("look at the table: %w", err)
 	}
-	columns, err := g.checkColumns(ctx, conn)
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		columns,
-		problem(!isTable, "%s is not a table", g.tableName()),
-		problem(!logged, "%s is unlogged or temporary, or has a partition that is: a crash empties it, and every message could run again",
-			g.tableName()),
-		problem(rowSecurity, "row security applies to this role on %s: a hidden record makes a message run again", g.tableName()),
-		problem(!rights, "the role needs USAGE on schema %q and SELECT, INSERT and DELETE on %s", g.cfg.Schema, g.tableName()),
-		problem(!key, "%s has no valid unique index on exactly (message_id, consumer) in their own collations: nothing stops "+
-			"a duplicate", g.tableName()),
-	)
-}
-
-const columnQuery = `SELECT w.name,
-  coalesce(pg_catalog.format_type(a.atttypid, NULL), 'missing'),
-  coalesce(a.attnotnull, false), coalesce(l.collname::text, '')
-FROM (VALUES ('message_id'), ('consumer'), ('processed_at')) AS w (name)
-LEFT JOIN (SELECT a.* FROM pg_catalog.pg_attribute AS a
-  JOIN pg_catalog.pg_class AS c ON c.oid = a.attrelid
-  JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-  WHERE n.nspname = $1::text AND c.relname = $2::text AND NOT a.attisdropped) AS a ON a.attname = w.name
-LEFT JOIN pg_catalog.pg_collation AS l ON l.oid = a.attcollation`
-
-// checkColumns returns what is wrong with the columns, and separately an error of the query.
-func (g *Guard) checkColumns(ctx context.Context, conn *pgxpool.Conn) (found, err error) {
-	rows, err := conn.Query(ctx, columnQuery, g.cfg.Schema, g.cfg.Table)
-	if err != nil {
-		return nil, withContext(ctx, "look at the columns", err)
-	}
-	var name, typ, collation string
-	var notNull bool
-	_, err = pgx.ForEachRow(rows, []any{&name, &typ, &notNull, &collation}, func() error {
-		found = errors.Join(found, g.checkColumn(name, typ, collation, notNull))
-		return nil
-	})
-	if err != nil {
-		return nil, withContext(ctx, "look at the columns", err)
-	}
-	return found, nil
-}
-
-func (g *Guard) checkColumn(name, typ, collation string, notNull bool) error {
-	if name == "processed_at" {
-		return errors.Join(
-			problem(typ != "timestamp with time zone", "column processed_at of %s is %s: it must be timestamptz", g.tableName(), typ),
-			problem(notNull, "column processed_at of %s is NOT NULL: a lease needs NULL", g.tableName()),
-		)
-	}
-	if typ != "text" {
-		return problem(true, "column %s of %s is %s: it must be text", name, g.tableName(), typ)
-	}
-	return errors.Join(
-		problem(!notNull, "column %s of %s allows NULL, which no unique index keeps apart", name, g.tableName()),
-		problem(collation != "C", `column %s of %s has collation %q: it must be "C", since a changed system collation `+
-			"corrupts the index and lets duplicates in", name, g.tableName(), collation),
-	)
-}
-
-func (g *Guard) tableName() string { return fmt.Sprintf("table %q.%q", g.cfg.Schema, g.cfg.Table) }
-
-// problem returns an error when it is there.
-func problem(there bool, format string, args ...any) error {
 	if !there {
 		return nil
 	}
-	return fmt.Errorf("txidem: check: "+format, args...)
+	if err := g.checkColumns(ctx, tx, found); err != nil {
+		return fmt.Errorf("look at the columns: %w", err)
+	}
+	if err := g.checkHazards(ctx, tx, found); err != nil {
+		return fmt.Errorf("look for triggers, rules and indexes: %w", err)
+	}
+	return nil
+}
+
+// finding is one problem.
+type finding struct {
+	text string
+	kind error // ErrNoTable, or nil
+}
+
+func (f *finding) Error() string { return "txidem: check: " + f.text }
+
+func (f *finding) Unwrap() error { return f.kind }
+
+type findings []error
+
+// add adds a problem if it is there.
+func (f *findings) add(there bool, format string, args ...any) {
+	if there {
+		*f = append(*f, &finding{text: fmt.Sprintf(format, args...)})
+	}
+}
+
+// serverQuery reads the timeouts in milliseconds. PostgreSQL has transaction_timeout from version 17 on.
+const serverQuery = `SELECT current_setting('server_version_num')::int4, current_setting('fsync'),
+  current_setting('full_page_writes'), current_setting('synchronous_commit'),
+  current_setting('transaction_read_only') = 'on', pg_catalog.pg_is_in_recovery(),
+  (SELECT setting::int8 FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'),
+  coalesce((SELECT setting::int8 FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'), 0)`
+
+func (g *Guard) checkServer(ctx context.Context, tx pgx.Tx, found *findings) error {
+	var version int
+	var fsync, fullPages, syncCommit string
+	var readOnly, standby bool
+	var statement, transaction int64
+	err := tx.QueryRow(ctx, serverQuery).Scan(&version, &fsync, &fullPages, &syncCommit, &readOnly, &standby,
+		&statement, &transaction)
+	if err != nil {
+		return err
+	}
+	found.add(version < oldestServer, "the server's version is %d: PostgreSQL %d or later is needed",
+		version, oldestServer/10000)
+	found.add(fsync != "on", "fsync is %s: a crash of the machine can lose acknowledged messages", fsync)
+	found.add(fullPages != "on", "full_page_writes is %s: a crash of the machine can corrupt the table", fullPages)
+	found.add(syncCommit == "off", "synchronous_commit is off: a crash of the server can lose acknowledged messages")
+	g.checkWritable(standby, readOnly, found)
+	g.checkTimeout("statement_timeout", statement, found)
+	g.checkTimeout("transaction_timeout", transaction, found)
+	return nil
+}
+
+// checkWritable tells a server that takes no writes from a session that was told to make none.
+func (g *Guard) checkWritable(standby, readOnly bool, found *findings) {
+	asked := readOnly && !standby
+	writes := g.cfg.TxOptions.AccessMode == pgx.ReadWrite
+	found.add(standby, "the server is a standby, which takes no claim: connect to the primary, "+
+		"by target_session_attrs=read-write for one")
+	found.add(asked && !writes, "the session is read only, since default_transaction_read_only is on for this role, "+
+		"database or connection: turn it off")
+	found.add(asked && writes, "the session is read only, since default_transaction_read_only is on: Process works by the "+
+		"TxOptions, Remember and Forget do not")
+}
+
+// checkTimeout looks at a timeout of the session, 0 meaning none. It ends a wait for a copy in flight when it is shorter.
+func (g *Guard) checkTimeout(setting string, ms int64, found *findings) {
+	limit := time.Duration(ms) * time.Millisecond
+	found.add(ms > 0 && limit <= g.cfg.InFlightWait, "%s is %s and InFlightWait is %s: a wait for a copy in flight is cut "+
+		"off by the former: raise %s, or lower InFlightWait", setting, limit, g.cfg.InFlightWait, setting)
 }
