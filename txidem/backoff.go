@@ -14,10 +14,16 @@ const (
 	DefaultMaxTime     = 10 * time.Second
 )
 
-// RetryPolicy bounds the retries inside one delivery. Retried are serialization failures and deadlocks (SQLSTATE 40001
-// and 40P01), wherever they surface, and a connection that was lost before COMMIT was sent. Each retry is a new
-// transaction, so the handler runs again from its beginning; errors of its own are never retried here. The pauses between
-// attempts grow, with full jitter, up to one second. In a batch it is for each part that [WrapBatch] tries.
+// RetryPolicy bounds the attempts inside one delivery. Each is a new transaction, so the handler runs again from its
+// beginning. It does after a serialization failure or deadlock (SQLSTATE 40001 and 40P01), of the claim, of COMMIT, or found
+// in the chain of the handler's error; after a connection that was lost before COMMIT was sent; after a COMMIT that was
+// found not to have taken place since the connection broke; and after a statement of the handler's that was prepared
+// before its table was altered (26000, 0A000), twice at most. The handler's other errors are never retried here. A server
+// that is away, a dead connection and a stale statement of the claim's own are met before the handler runs.
+//
+// The pauses are drawn from zero up to a limit: 20 ms at first, doubling up to a second where the handler ran, or to a
+// quarter of a second where the server is away; 20 ms where a moment is enough. In a batch the policy is for each part that
+// is tried.
 type RetryPolicy struct {
 	// MaxAttempts is how often the handler may run in one delivery. Failures before it ran, such as dead connections in
 	// the pool or a server that is starting, cost time and not attempts. 1 is for handlers that must not run twice
@@ -25,8 +31,8 @@ type RetryPolicy struct {
 	MaxAttempts int
 
 	// MaxTime is how long after the start of the delivery a new attempt may begin. It lets a restart or a failover of the
-	// database pass without costing the broker's delivery attempts. Keep it, InFlightWait and the handler's own time
-	// together below the broker's ack deadline. Default 10 s ([DefaultMaxTime]).
+	// database pass without costing the broker's delivery attempts. Not bounded by it are the last attempt itself, and the
+	// time to find out what became of a COMMIT, which is InFlightWait and five seconds. Default 10 s ([DefaultMaxTime]).
 	MaxTime time.Duration
 }
 

@@ -115,8 +115,8 @@ func (b *batch) halve(ctx context.Context, left []int) error {
 	return b.work(ctx, left[half:], false)
 }
 
-// sharedFailure returns the error of a failure that no message is to blame for. When there would be another attempt if attempts or
-// time were left, one of them may be to blame: it conflicts each time, or ends the session, or is slow.
+// sharedFailure returns the error of a failure that no message is to blame for. When there would be another attempt if
+// attempts or time were left, one of them may be to blame: it conflicts each time, or ends the session, or is slow.
 func (b *batch) sharedFailure(ctx context.Context, res attemptResult) error {
 	switch {
 	case errors.Is(res.err, ErrCommitUnknown):

@@ -34,8 +34,8 @@ func (g *Guard) begin(ctx context.Context, t *transaction, beginning *pgx.Batch,
 	return rows == 1, nil
 }
 
-// beginMany is begin for several messages of a batch, whose ids are in ascending order, waiting at most wait for each copy in
-// flight. It returns the ids that are ours, in that order too.
+// beginMany is begin for several messages of a batch, whose ids are in ascending order, waiting at most wait for each copy
+// in flight. It returns the ids that are ours, in that order too.
 func (g *Guard) beginMany(ctx context.Context, t *transaction, ids []string, wait any) ([]string, error) {
 	t.first.begin(&g.beginning)
 	t.first.queue(g.sql.ClaimMany, ids, g.consumer, wait, g.idle)

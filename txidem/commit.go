@@ -37,8 +37,8 @@ func (e *commitUnknownError) Is(target error) bool { return target == ErrCommitU
 func (e *commitUnknownError) Unwrap() error { return e.cause }
 
 // errHiddenFailure: nothing more can be done in the transaction, and nobody said so.
-var errHiddenFailure = fmt.Errorf("%w: a statement failed and the handler returned nil: return the error, or use a savepoint (tx.Begin)",
-	ErrTxAborted)
+var errHiddenFailure = fmt.Errorf("%w: a statement failed and the handler returned nil: "+
+	"return the error, or use a savepoint (tx.Begin)", ErrTxAborted)
 
 // errConnLost: the connection broke before COMMIT was sent, so nothing is committed.
 var errConnLost = errors.New("txidem: the connection was lost while the handler ran: nothing is stored")

@@ -24,7 +24,8 @@ type Config struct {
 	// UTF-8 without NUL. Renaming it makes every message new. Required.
 	Consumer string
 
-	// Schema is the schema of the record table. Default "public".
+	// Schema is the schema of the record table, at most 63 bytes: the one that package migrations was given. search_path is
+	// not used. Default "public".
 	Schema string
 
 	// Table is the name of the record table, at most 52 bytes. Package migrations creates it. Default "txidem_messages".
@@ -32,30 +33,33 @@ type Config struct {
 
 	// InFlightWait is how long a claim waits for another copy of the same message that is being processed right now. A
 	// short wait frees the worker for other messages and leaves the copy to the broker; a long one saves redeliveries.
-	// Past it the delivery fails with ErrInFlight and the broker sends the message again. It is rounded up to a
-	// millisecond. When copies take over from each other, or the table itself is locked, the end comes up to one second
-	// later; see [Guard.Pipeline] and [WrapBatch] for theirs. Default 5 s ([DefaultInFlightWait]).
+	// Past it the delivery fails with ErrInFlight and the broker sends the message again. When copies take over from each
+	// other, or the table itself is locked, the end comes up to one second later; see "Pipelines" and "Batches" in the
+	// package's documentation for theirs. Positive, rounded up to a millisecond, and under 25 days, which is the longest that
+	// PostgreSQL takes; it cannot be off. Default 5 s ([DefaultInFlightWait]).
 	InFlightWait time.Duration
 
 	// RequireID refuses messages with an empty id by ErrInvalidID. For consumers whose producers all set one: a missing id
 	// is then a bug to be seen, not a message to be run without protection. Default false: such a message runs, Unguarded.
 	RequireID bool
 
-	// TxOptions are for the handler's transaction: its isolation level, or a BeginQuery. A read-only AccessMode and a
-	// CommitQuery are refused. Default: what the session has, READ COMMITTED unless the server was told otherwise.
+	// TxOptions are for the handler's transaction: its isolation level, or a BeginQuery. Refused are a read-only AccessMode, a
+	// CommitQuery, and a BeginQuery that does not begin with BEGIN or START, or has a semicolon in it. Default: what the
+	// session has, READ COMMITTED unless the server was told otherwise.
 	TxOptions pgx.TxOptions
 
 	// IdleLimit is how long the handler may leave its transaction without a statement before the server ends it
 	// (idle_in_transaction_session_timeout). It frees the message, and the locks, of a worker that froze or was cut off from
 	// the network; without it they are held until the TCP connection is given up, which can take hours. A stricter
-	// setting of the session stays in force. A handler that is alive and needs longer between two statements loses its
-	// connection: raise the limit for it. At least a millisecond, rounded up to one. Default 5 minutes ([DefaultIdleLimit]).
+	// setting of the session stays in force. A handler that is alive and needs longer between two statements fails, with an
+	// error that names the limit: raise it for that. Positive, rounded up to a millisecond, and under 25 days; it cannot be
+	// off. Default 5 minutes ([DefaultIdleLimit]).
 	IdleLimit time.Duration
 
 	// Retry bounds the retries inside one delivery. Default: see [RetryPolicy].
 	Retry RetryPolicy
 
-	// Observer is told of every delivery after its connection has been released. Default none.
+	// Observer is told what became of every message; see [SlogObserver] for one that logs. Default none.
 	Observer Observer
 }
 

@@ -44,8 +44,8 @@ var (
 	// pipeline, and a statement that was queued when the pipeline had been sent.
 	ErrMisuse = handlertx.ErrMisuse
 
-	// ErrTxControl is returned when the handler ended the transaction, or tried to: Commit and Rollback belong to txidem. Nothing
-	// is stored but what a hidden COMMIT of the handler stored itself, and the record with it: the redelivery is then a
+	// ErrTxControl is returned when the handler ended the transaction, or tried to: Commit and Rollback belong to txidem.
+	// Nothing is stored but what a hidden COMMIT of the handler stored itself, and the record with it: the redelivery is then a
 	// Duplicate.
 	ErrTxControl = handlertx.ErrTxControl
 
@@ -76,7 +76,7 @@ func (e *IDError) Is(target error) bool { return target == ErrInvalidID }
 type InFlightError struct {
 	ID       string
 	Consumer string
-	Wait     time.Duration // Config.InFlightWait, or 0 when a record says that somebody holds the message: nobody waits for that
+	Wait     time.Duration // Config.InFlightWait, or 0 when the record says that somebody holds the message
 	Cause    string        // what held it, as far as the server said
 
 	copy bool // it was a copy of the message, as the server said

@@ -11,7 +11,8 @@ import (
 // claimError translates an error of the claim. expired says that it took longer than claimTime.
 func (g *Guard) claimError(ctx context.Context, expired bool, id string, err error) error {
 	if expired && ctx.Err() == nil {
-		return g.inFlight(id, "no answer to the claim: copies took over from each other, the table is locked, or the server is away")
+		return g.inFlight(id, "no answer to the claim: copies took over from each other, the table is locked, "+
+			"or the server is away")
 	}
 	if waitedInVain(err) && ctx.Err() == nil {
 		return g.lockedOut(id, err)

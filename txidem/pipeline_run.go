@@ -199,7 +199,8 @@ func (p *pipeline) arrived(ctx context.Context, r *run, s *sentPipeline) attempt
 func (p *pipeline) last(i int) bool { return p.form == formImplicit && i == len(p.queries)-1 }
 
 // errQueuedLate: a callback, or a goroutine, has queued a statement in a batch that had been sent.
-var errQueuedLate = handlertx.Misuse("txidem: a statement was queued when the pipeline had been sent: queue all of them in the handler")
+var errQueuedLate = handlertx.Misuse("txidem: a statement was queued when the pipeline had been sent: " +
+	"queue all of them in the handler")
 
 // finish runs the callbacks and sends COMMIT.
 func (p *pipeline) finish(ctx context.Context, r *run, s *sentPipeline) attemptResult {

@@ -58,14 +58,14 @@ const (
 	historyNone       history = iota // the handler did not run
 	historyRan                       // it ran, and COMMIT was not sent or was refused
 	historyCommitSent                // COMMIT was sent and its outcome is unknown
-	historyDoubtful                  // the same, and the handler may have committed by itself before: a record proves too little
+	historyDoubtful                  // the same, and the handler may have committed by itself: a record proves too little
 )
 
 // errOvertaken: a record appeared between two attempts of one delivery, and no COMMIT of ours can have made it. A copy of
 // the message may have been processed meanwhile, or the handler has committed half its work by a hidden COMMIT. What an
 // attempt may have left is not acked as a duplicate; the redelivery is one in both cases.
-var errOvertaken = errors.New("txidem: the message was recorded as processed while its handler was to run again, by a copy of it " +
-	"or by a COMMIT of the handler's own: have it redelivered")
+var errOvertaken = errors.New("txidem: the message was recorded as processed while its handler was to run again, " +
+	"by a copy of it or by a COMMIT of the handler's own: have it redelivered")
 
 // verdict turns what a claim without a row has found into its result. Whether a claimed-before message is a duplicate is
 // decided here and nowhere else.

@@ -121,5 +121,6 @@ func Settle(err error, deliveries int) Settlement {
 			after = min(2*after, maxRetryAfter)
 		}
 	}
-	return Settlement{Action: Redeliver, After: after/2 + rand.N(after/2+1), InFlight: inFlight} //nolint:gosec // jitter, not a secret
+	after = after/2 + rand.N(after/2+1) //nolint:gosec // jitter, not a secret
+	return Settlement{Action: Redeliver, After: after, InFlight: inFlight}
 }

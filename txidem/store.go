@@ -10,9 +10,9 @@ import (
 // concurrent use.
 //
 // A Store knows nothing of consumers: each consumer has one of its own, or a prefix of its own for the keys in it, as a
-// Guard has its Consumer. It gets ids verbatim, of 1 to 1024 bytes, in valid UTF-8 and without NUL: [WrapSeen] runs a message
-// without an id without asking, and refuses the others. For those who call a Store themselves: an empty id is that of no
-// message, so that Seen says false, and Remember and Forget do nothing; a Guard with RequireID refuses it instead.
+// Guard has its Consumer. It gets ids verbatim, of 1 to 1024 bytes, in valid UTF-8 and without NUL: [WrapSeen] runs a
+// message without an id without asking, and refuses the others. For those who call a Store themselves: an empty id is that
+// of no message, so that Seen says false, and Remember and Forget do nothing; a Guard with RequireID refuses it instead.
 //
 // An id that has expired, or was dropped to make room, is as one that was never remembered: its message runs again.
 type Store interface {

@@ -93,12 +93,13 @@ func Away(err error) bool {
 		return refusedForNow(State(err))
 	}
 	state := State(err)
-	return class(state) == classConnection && state != Protocol || strings.HasPrefix(state, classShutdown) || state == TooManyConnections
+	return class(state) == classConnection && state != Protocol || state == TooManyConnections ||
+		strings.HasPrefix(state, classShutdown)
 }
 
 // refusedForNow reports whether an attempt to connect that ended with this SQLSTATE, or "" for none, can succeed later. A
-// wrong password, an unknown database and a wrong parameter stay wrong. All else passes: a server that is starting (57P03), is
-// full (53300) or lets nobody into the database (55000), and a pooler whose server is away (08P01, 58000, XX000).
+// wrong password, an unknown database and a wrong parameter stay wrong. All else passes: a server that is starting (57P03),
+// is full (53300) or lets nobody into the database (55000), and a pooler whose server is away (08P01, 58000, XX000).
 func refusedForNow(state string) bool {
 	switch class(state) {
 	case classAuthorization, classData, classSyntax:

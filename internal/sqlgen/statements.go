@@ -158,7 +158,9 @@ const (
 	claimed = `SELECT ` + restore + countedClaim + `
 WHERE claimed.n = 1`
 
-	claimedOrFail = `SELECT (CASE WHEN claimed.n = 1 THEN '1' ELSE '` + NotClaimedText + `' END)::int, ` + restore + countedClaim
+	claimedOrFail = `SELECT (CASE WHEN claimed.n = 1 THEN '1' ELSE '` + NotClaimedText + `' END)::int,
+  ` +
+		restore + countedClaim
 
 	claimedMany = `SELECT claimed.ids, ` + restore + `
 FROM (SELECT array_agg(message_id) AS ids FROM claim) AS claimed, bounded`

@@ -14,5 +14,6 @@ claim AS (
   ON CONFLICT (message_id, consumer) DO NOTHING
   RETURNING 1
 )
-SELECT (CASE WHEN claimed.n = 1 THEN '1' ELSE 'txidem: not claimed, a duplicate most likely' END)::int, set_config('lock_timeout', bounded.lock_timeout, true)
+SELECT (CASE WHEN claimed.n = 1 THEN '1' ELSE 'txidem: not claimed, a duplicate most likely' END)::int,
+  set_config('lock_timeout', bounded.lock_timeout, true)
 FROM (SELECT count(*) AS n FROM claim) AS claimed, bounded
