@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
 // oldestServer is the oldest PostgreSQL whose SQL is used here.
@@ -35,40 +32,32 @@ func (g *Guard) Check(ctx context.Context) error {
 	if err := g.ready(); err != nil {
 		return err
 	}
-	return g.withConn(ctx, func(conn *pgxpool.Conn) error {
-		var found findings
-		err := pgx.BeginTxFunc(ctx, conn, checking, func(tx pgx.Tx) error { return g.check(ctx, tx, &found) })
-		if err != nil {
-			found = append(found, withContext(ctx, "check", err))
-		}
-		return errors.Join(found...)
+	var found findings
+	_, err := g.withSession(ctx, func(s session) error {
+		return s.transact(ctx, func(ask asker) error { return g.check(ctx, ask, &found) })
 	})
-}
-
-// checking is a transaction for the sake of poolers, which may give each statement outside one to another server. It leaves
-// the access mode to the session, since that is looked at. Where serializable, read only and deferrable are the session's
-// defaults, a transaction waits for those that write, so it is READ COMMITTED.
-var checking = pgx.TxOptions{
-	BeginQuery:  beginQuery(pgx.TxOptions{IsoLevel: pgx.ReadCommitted}),
-	CommitQuery: sqlgen.Commit,
+	if err != nil {
+		found = append(found, withContext(ctx, "check", err))
+	}
+	return errors.Join(found...)
 }
 
 // check adds what it finds. An error is one of the look itself.
-func (g *Guard) check(ctx context.Context, tx pgx.Tx, found *findings) error {
-	if err := g.checkServer(ctx, tx, found); err != nil {
+func (g *Guard) check(ctx context.Context, ask asker, found *findings) error {
+	if err := g.checkServer(ctx, ask, found); err != nil {
 		return fmt.Errorf("read the server's settings: %w", err)
 	}
-	there, err := g.checkTable(ctx, tx, found)
+	there, err := g.checkTable(ctx, ask, found)
 	if err != nil {
 		return fmt.Errorf("look at the table: %w", err)
 	}
 	if !there {
 		return nil
 	}
-	if err := g.checkColumns(ctx, tx, found); err != nil {
+	if err := g.checkColumns(ctx, ask, found); err != nil {
 		return fmt.Errorf("look at the columns: %w", err)
 	}
-	if err := g.checkHazards(ctx, tx, found); err != nil {
+	if err := g.checkHazards(ctx, ask, found); err != nil {
 		return fmt.Errorf("look for triggers, rules and indexes: %w", err)
 	}
 	return nil
@@ -100,13 +89,14 @@ const serverQuery = `SELECT current_setting('server_version_num')::int4, current
   (SELECT setting::int8 FROM pg_catalog.pg_settings WHERE name = 'statement_timeout'),
   coalesce((SELECT setting::int8 FROM pg_catalog.pg_settings WHERE name = 'transaction_timeout'), 0)`
 
-func (g *Guard) checkServer(ctx context.Context, tx pgx.Tx, found *findings) error {
+func (g *Guard) checkServer(ctx context.Context, ask asker, found *findings) error {
 	var version int
 	var fsync, fullPages, syncCommit string
 	var readOnly, standby bool
 	var statement, transaction int64
-	err := tx.QueryRow(ctx, serverQuery).Scan(&version, &fsync, &fullPages, &syncCommit, &readOnly, &standby,
-		&statement, &transaction)
+	err := ask.row(ctx, serverQuery, nil, func(row scanner) error {
+		return row.Scan(&version, &fsync, &fullPages, &syncCommit, &readOnly, &standby, &statement, &transaction)
+	})
 	if err != nil {
 		return err
 	}

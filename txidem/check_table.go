@@ -36,10 +36,11 @@ type tableFacts struct {
 }
 
 // checkTable reports whether there is a table.
-func (g *Guard) checkTable(ctx context.Context, tx pgx.Tx, found *findings) (there bool, err error) {
+func (g *Guard) checkTable(ctx context.Context, ask asker, found *findings) (there bool, err error) {
 	var t tableFacts
-	err = tx.QueryRow(ctx, tableQuery, g.cfg.Schema, g.cfg.Table).Scan(&t.isTable, &t.logged, &t.rowSecurity, &t.key,
-		&t.usage, &t.read, &t.insert, &t.remove)
+	err = ask.row(ctx, tableQuery, []any{g.cfg.Schema, g.cfg.Table}, func(row scanner) error {
+		return row.Scan(&t.isTable, &t.logged, &t.rowSecurity, &t.key, &t.usage, &t.read, &t.insert, &t.remove)
+	})
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 		*found = append(*found, &finding{kind: ErrNoTable, text: fmt.Sprintf(
@@ -59,8 +60,8 @@ func (g *Guard) checkTable(ctx context.Context, tx pgx.Tx, found *findings) (the
 // checkRecords looks at what keeps records, and keeps them apart.
 func (g *Guard) checkRecords(t tableFacts, found *findings) {
 	name := g.tableName()
-	found.add(!t.logged, "%s is unlogged or temporary, or has a partition that is: a crash empties it, and every message could "+
-		"run again", name)
+	found.add(!t.logged, "%s is unlogged or temporary, or has a partition that is: a crash empties it, and every message "+
+		"could run again", name)
 	found.add(t.rowSecurity, "row security applies to this role on %s: a message whose record is hidden runs again, or fails "+
 		"at every delivery", name)
 	found.add(!t.key, "%s has no valid unique index on exactly (message_id, consumer) in their own collations: nothing stops "+
@@ -85,18 +86,14 @@ LEFT JOIN (SELECT a.* FROM pg_catalog.pg_attribute AS a
   WHERE n.nspname = $1::text AND c.relname = $2::text AND NOT a.attisdropped) AS a ON a.attname = w.name
 LEFT JOIN pg_catalog.pg_collation AS l ON l.oid = a.attcollation`
 
-func (g *Guard) checkColumns(ctx context.Context, tx pgx.Tx, found *findings) error {
-	rows, err := tx.Query(ctx, columnQuery, g.cfg.Schema, g.cfg.Table)
-	if err != nil {
-		return err
-	}
-	var name, typ, collation string
-	var notNull bool
-	_, err = pgx.ForEachRow(rows, []any{&name, &typ, &notNull, &collation}, func() error {
+func (g *Guard) checkColumns(ctx context.Context, ask asker, found *findings) error {
+	return ask.all(ctx, columnQuery, []any{g.cfg.Schema, g.cfg.Table}, func(row scanner) error {
+		var name, typ, collation string
+		var notNull bool
+		err := row.Scan(&name, &typ, &notNull, &collation)
 		g.checkColumn(name, typ, collation, notNull, found)
-		return nil
+		return err
 	})
-	return err
 }
 
 func (g *Guard) checkColumn(name, typ, collation string, notNull bool, found *findings) {
@@ -144,15 +141,11 @@ var hazards = map[string]string{
 		"fails at every delivery",
 }
 
-func (g *Guard) checkHazards(ctx context.Context, tx pgx.Tx, found *findings) error {
-	rows, err := tx.Query(ctx, hazardQuery, g.cfg.Schema, g.cfg.Table)
-	if err != nil {
-		return err
-	}
-	var kind, name, schema, table string
-	_, err = pgx.ForEachRow(rows, []any{&kind, &name, &schema, &table}, func() error {
+func (g *Guard) checkHazards(ctx context.Context, ask asker, found *findings) error {
+	return ask.all(ctx, hazardQuery, []any{g.cfg.Schema, g.cfg.Table}, func(row scanner) error {
+		var kind, name, schema, table string
+		err := row.Scan(&kind, &name, &schema, &table)
 		found.add(true, "table %q.%q has the %s %q, %s", schema, table, kind, name, hazards[kind])
-		return nil
+		return err
 	})
-	return err
 }

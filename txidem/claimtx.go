@@ -1,7 +1,6 @@
 package txidem
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -110,46 +109,4 @@ func (g *Guard) lookBy(ctx context.Context, id string, query queryRow) (record, 
 		return recordNone, g.explain(ctx, lookingAtRecord, err)
 	}
 	return found, nil
-}
-
-// queryRow runs a query of one row at most and hands the row to scan.
-type queryRow func(ctx context.Context, query string, args []any, scan func(scanner) error) error
-
-// pgxRow asks by pgx.
-func pgxRow(on interface {
-	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
-},
-) queryRow {
-	return func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
-		return scan(on.QueryRow(ctx, query, args...))
-	}
-}
-
-// sqlRow asks by database/sql.
-func sqlRow(on interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-},
-) queryRow {
-	return func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
-		rows, err := on.QueryContext(ctx, query, args...) //nolint:rowserrcheck // firstRow.Scan asks for it
-		if err != nil {
-			return err
-		}
-		defer rows.Close() //nolint:errcheck // firstRow.Scan has read to the end or has an error of its own
-		return scan(firstRow{rows})
-	}
-}
-
-// firstRow scans the first of rows as pgx does: without one it is pgx.ErrNoRows.
-type firstRow struct{ rows *sql.Rows }
-
-func (r firstRow) Scan(dest ...any) error {
-	if !r.rows.Next() {
-		return cmp.Or(r.rows.Err(), pgx.ErrNoRows)
-	}
-	if err := r.rows.Scan(dest...); err != nil {
-		return err
-	}
-	r.rows.Next() // reads to the end, so that an error after the row is not lost
-	return r.rows.Err()
 }

@@ -2,7 +2,6 @@ package txidem
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -85,7 +84,7 @@ func (g *Guard) Forget(ctx context.Context, id string) error {
 
 // forgetting is READ COMMITTED whatever the session has: the claim waits for a copy in flight, and under a stricter level
 // it would fail when that copy commits.
-var forgetting = beginningWith(pgx.TxOptions{BeginQuery: beginQuery(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})})
+var forgetting = beginningWith(readCommitted)
 
 func (g *Guard) forgetPgx(ctx context.Context, conn *pgxpool.Conn, id string) error {
 	t := &transaction{conn: conn}
@@ -125,57 +124,4 @@ func (g *Guard) forget(ctx context.Context, id string, claimed bool, query query
 	}
 	_, err = g.verdict(found, id, historyNone)
 	return err
-}
-
-// session is a connection that is lent by the pool: one of the two.
-type session struct {
-	pgx *pgxpool.Conn
-	sql *sql.Conn
-}
-
-// query runs a query on it.
-func (s session) query(ctx context.Context, query string, args []any, scan func(scanner) error) error {
-	if s.sql != nil {
-		return sqlRow(s.sql)(ctx, query, args, scan)
-	}
-	return pgxRow(s.pgx)(ctx, query, args, scan)
-}
-
-// withRetry lends a session to fn, and again after a failure that a new connection or transaction can mend, within the
-// time of [Config.Retry]. fn can be repeated without harm, or its error is ErrCommitUnknown.
-func (g *Guard) withRetry(ctx context.Context, fn func(s session) error) error {
-	b := g.newBudget()
-	for {
-		closed, err := g.withSession(ctx, fn)
-		if err == nil {
-			return nil
-		}
-		d, err := decide(failure{phase: phaseOpen, err: err, ctxErr: ctx.Err(), closed: closed})
-		if !b.allows(ctx, d, 0) {
-			return err
-		}
-	}
-}
-
-// withSession lends a session to fn, and reports whether the connection has broken.
-func (g *Guard) withSession(ctx context.Context, fn func(s session) error) (closed bool, err error) {
-	if g.sqlDB != nil {
-		return g.withSQL(ctx, fn)
-	}
-	err = g.withConn(ctx, func(conn *pgxpool.Conn) error {
-		err := fn(session{pgx: conn})
-		closed = conn.Conn().IsClosed()
-		return err
-	})
-	return closed, err
-}
-
-// withConn lends a connection of the pool to fn.
-func (g *Guard) withConn(ctx context.Context, fn func(conn *pgxpool.Conn) error) error {
-	conn, err := g.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release()
-	return fn(conn)
 }

@@ -24,18 +24,6 @@ func NewSQL(db *sql.DB, cfg *Config) (*Guard, error) {
 	return g, nil
 }
 
-// withSQL lends a connection of database/sql to fn.
-func (g *Guard) withSQL(ctx context.Context, fn func(s session) error) (closed bool, err error) {
-	conn, err := g.sqlDB.Conn(ctx)
-	if err != nil {
-		return false, withContext(ctx, "take a connection from the pool", err)
-	}
-	defer conn.Close() //nolint:errcheck // gives it back
-	err = fn(session{sql: conn})
-	closed = err != nil && ctx.Err() == nil && conn.PingContext(ctx) != nil
-	return closed, err
-}
-
 // forgetSQL forgets in a transaction of database/sql.
 func (g *Guard) forgetSQL(ctx context.Context, conn *sql.Conn, id string) error {
 	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
