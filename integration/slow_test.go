@@ -33,8 +33,10 @@ func TestHandlerSlowerThanALimit(t *testing.T) {
 		names  string
 	}{
 		"IdleLimit": {func(c *txidem.Config) { c.IdleLimit = short }, "IdleLimit"},
-		"idle_in_transaction_session_timeout": {setting("idle_in_transaction_session_timeout", "200ms"),
-			"idle_in_transaction_session_timeout"},
+		"idle_in_transaction_session_timeout": {
+			setting("idle_in_transaction_session_timeout", "200ms"),
+			"idle_in_transaction_session_timeout",
+		},
 		"transaction_timeout": {setting("transaction_timeout", "200ms"), "transaction_timeout"},
 	} {
 		for end, after := range map[string]func(context.Context, pgx.Tx) error{

@@ -77,39 +77,55 @@ func ruleFor(f *failure) *rule {
 }
 
 var rules = []rule{
-	{"a copy was in flight", phaseOpen,
-		func(f *failure) bool { return f.ctxErr == nil && ofCopy(f.err) }, finalHandler, nil},
+	{
+		"a copy was in flight", phaseOpen,
+		func(f *failure) bool { return f.ctxErr == nil && ofCopy(f.err) }, finalHandler, nil,
+	},
 	{"the context ended before the handler", phaseOpen, ctxEnded, final, nil},
 	{"the table was locked", phaseOpen, is(ErrInFlight), final, nil},
 	{"forgetting ended in an unknown COMMIT", phaseOpen, is(ErrCommitUnknown), final, nil},
 	{"the claim met a conflict", phaseOpen, conflict, retrySoon, nil},
 	{"the claim met a dead connection", phaseOpen, func(f *failure) bool { return f.closed }, retrySoon, nil},
 	{"the server was away", phaseOpen, func(f *failure) bool { return serverAway(f.err) }, retryWhenBack, nil},
-	{"a statement of the claim was stale", phaseOpen,
-		func(f *failure) bool { return pgerr.Stale(f.err) }, retryTwice, nil},
+	{
+		"a statement of the claim was stale", phaseOpen,
+		func(f *failure) bool { return pgerr.Stale(f.err) }, retryTwice, nil,
+	},
 	{"the record was gone", phaseOpen, is(ErrNoRecord), retryTwice, nil},
 	{"the claim failed", phaseOpen, always, final, nil},
 
 	{"the handler queued nothing that can be sent", phaseQueue, always, finalHandler, nil},
 
 	{"the context ended with the handler", phaseHandler, ctxEnded, final, nil},
-	{"the handler ended the transaction", phaseHandler,
-		func(f *failure) bool { return errors.Is(f.use.Misuse, handlertx.ErrEnded) }, final, nil},
-	{"the handler misused the transaction", phaseHandler,
-		func(f *failure) bool { return f.use.Misuse != nil }, finalHandler, nil},
-	{"the handler said that it is permanent", phaseHandler,
-		func(f *failure) bool { return isPermanent(f.err) }, finalHandler, nil},
+	{
+		"the handler ended the transaction", phaseHandler,
+		func(f *failure) bool { return errors.Is(f.use.Misuse, handlertx.ErrEnded) }, final, nil,
+	},
+	{
+		"the handler misused the transaction", phaseHandler,
+		func(f *failure) bool { return f.use.Misuse != nil }, finalHandler, nil,
+	},
+	{
+		"the handler said that it is permanent", phaseHandler,
+		func(f *failure) bool { return isPermanent(f.err) }, finalHandler, nil,
+	},
 	{"the handler was too slow", phaseHandler, func(f *failure) bool { return slow(f) != nil }, finalHandler, tooSlow},
 	{"the handler met a conflict", phaseHandler, conflict, rerun, nil},
-	{"the server ended the session", phaseHandler,
-		func(f *failure) bool { return f.closed && pgerr.Fatal(f.err) }, rerun, nil},
-	{"a statement of the handler was stale", phaseHandler,
-		func(f *failure) bool { return pgerr.StalePlan(f.err) }, rerunStale, nil},
+	{
+		"the server ended the session", phaseHandler,
+		func(f *failure) bool { return f.closed && pgerr.Fatal(f.err) }, rerun, nil,
+	},
+	{
+		"a statement of the handler was stale", phaseHandler,
+		func(f *failure) bool { return pgerr.StalePlan(f.err) }, rerunStale, nil,
+	},
 	{"the handler lost its connection", phaseHandler, connectionLost, rerun, nil},
 	{"the handler failed", phaseHandler, always, finalHandler, nil},
 
-	{"COMMIT is unknown", phaseCommit,
-		func(f *failure) bool { return f.guarded && is(ErrCommitUnknown)(f) }, resolve, nil},
+	{
+		"COMMIT is unknown", phaseCommit,
+		func(f *failure) bool { return f.guarded && is(ErrCommitUnknown)(f) }, resolve, nil,
+	},
 	{"COMMIT is unknown without an id", phaseCommit, is(ErrCommitUnknown), final, nothingToAsk},
 	{"the handler was too slow, and hid it", phaseCommit, lostToSlowness, finalHandler, tooSlow},
 	{"the handler's own deadline, or statement, closed the connection", phaseCommit, closedByHandler, finalHandler, withLost},
@@ -120,8 +136,10 @@ var rules = []rule{
 	{"COMMIT was not sent", phaseCommit, always, final, nil},
 
 	{"not committed, and the context has ended", phaseRolledBack, ctxEnded, final, contextEnded},
-	{"not committed, since the handler was too slow", phaseRolledBack,
-		func(f *failure) bool { return slow(f) != nil }, finalHandler, tooSlow},
+	{
+		"not committed, since the handler was too slow", phaseRolledBack,
+		func(f *failure) bool { return slow(f) != nil }, finalHandler, tooSlow,
+	},
 	{"not committed, as the server answered", phaseRolledBack, answered, finalHandler, notStored},
 	{"not committed, the connection broke", phaseRolledBack, always, rerun, notStored},
 }

@@ -29,7 +29,7 @@ var (
 	errBusiness = errors.New("the handler's own")
 	errUnknown  = &commitUnknownError{cause: io.ErrUnexpectedEOF}
 	errCopy     = &InFlightError{copy: true}
-	idleEnd     = pgError("FATAL", pgerr.IdleInTransaction)
+	errIdleEnd  = pgError("FATAL", pgerr.IdleInTransaction)
 	ended       = context.Canceled
 )
 
@@ -72,7 +72,7 @@ var examples = map[string]example{
 		failure{phase: phaseHandler, err: Permanent(pgError("ERROR", pgerr.Deadlock))}, finalHandler,
 	},
 	"the handler was too slow": {
-		failure{phase: phaseHandler, err: idleEnd, use: handlertx.Use{Lost: idleEnd}, closed: true}, finalHandler,
+		failure{phase: phaseHandler, err: errIdleEnd, use: handlertx.Use{Lost: errIdleEnd}, closed: true}, finalHandler,
 	},
 	"the handler met a conflict": {
 		failure{phase: phaseHandler, err: pgError("ERROR", pgerr.Serialization)}, rerun,
@@ -87,18 +87,22 @@ var examples = map[string]example{
 		failure{phase: phaseHandler, err: errBusiness, use: handlertx.Use{Lost: io.ErrUnexpectedEOF}, closed: true}, rerun,
 	},
 	"the handler failed": {
-		failure{phase: phaseHandler, err: errBusiness,
-			use: handlertx.Use{Lost: context.DeadlineExceeded}, closed: true}, finalHandler,
+		failure{
+			phase: phaseHandler, err: errBusiness,
+			use: handlertx.Use{Lost: context.DeadlineExceeded}, closed: true,
+		}, finalHandler,
 	},
 
 	"COMMIT is unknown":               {failure{phase: phaseCommit, err: errUnknown, guarded: true}, resolve},
 	"COMMIT is unknown without an id": {failure{phase: phaseCommit, err: errUnknown}, final},
 	"the handler was too slow, and hid it": {
-		failure{phase: phaseCommit, err: errConnLost, use: handlertx.Use{Lost: idleEnd}, guarded: true}, finalHandler,
+		failure{phase: phaseCommit, err: errConnLost, use: handlertx.Use{Lost: errIdleEnd}, guarded: true}, finalHandler,
 	},
 	"the handler's own deadline, or statement, closed the connection": {
-		failure{phase: phaseCommit, err: errConnLost,
-			use: handlertx.Use{Lost: context.DeadlineExceeded}, guarded: true}, finalHandler,
+		failure{
+			phase: phaseCommit, err: errConnLost,
+			use: handlertx.Use{Lost: context.DeadlineExceeded}, guarded: true,
+		}, finalHandler,
 	},
 	"the connection was lost before COMMIT": {failure{phase: phaseCommit, err: errConnLost, guarded: true}, rerun},
 	"COMMIT met a conflict": {
@@ -117,7 +121,7 @@ var examples = map[string]example{
 	"not committed, and the context has ended": {
 		failure{phase: phaseRolledBack, err: io.EOF, ctxErr: ended}, final,
 	},
-	"not committed, since the handler was too slow": {failure{phase: phaseRolledBack, err: idleEnd}, finalHandler},
+	"not committed, since the handler was too slow": {failure{phase: phaseRolledBack, err: errIdleEnd}, finalHandler},
 	"not committed, as the server answered": {
 		failure{phase: phaseRolledBack, err: pgError("ERROR", pgerr.QueryCanceled)}, finalHandler,
 	},
@@ -181,8 +185,10 @@ func TestDecideWhatLooksAlike(t *testing.T) {
 			failure{phase: phaseCommit, err: pgx.ErrTxCommitRollback, guarded: true}, final,
 		},
 		"an argument that closed the connection": {
-			failure{phase: phaseHandler, err: errBusiness,
-				use: handlertx.Use{Lost: pgx.ErrPreprocessingBatch{}}, closed: true}, finalHandler,
+			failure{
+				phase: phaseHandler, err: errBusiness,
+				use: handlertx.Use{Lost: pgx.ErrPreprocessingBatch{}}, closed: true,
+			}, finalHandler,
 		},
 		"transaction_timeout": {
 			failure{phase: phaseHandler, err: pgError("FATAL", pgerr.TransactionTimeout), closed: true}, finalHandler,
@@ -202,13 +208,13 @@ func TestDecideWhatLooksAlike(t *testing.T) {
 
 // connectError is what pgx returns when the server refused the session. pgconn.ConnectError keeps its cause to itself.
 func connectError(code string) error {
-	return &refusedSession{&pgconn.ConnectError{}, pgError("FATAL", code)}
+	return &refusedSessionError{&pgconn.ConnectError{}, pgError("FATAL", code)}
 }
 
-type refusedSession struct {
+type refusedSessionError struct {
 	connect *pgconn.ConnectError
 	cause   error
 }
 
-func (r *refusedSession) Error() string   { return r.cause.Error() }
-func (r *refusedSession) Unwrap() []error { return []error{r.connect, r.cause} }
+func (r *refusedSessionError) Error() string   { return r.cause.Error() }
+func (r *refusedSessionError) Unwrap() []error { return []error{r.connect, r.cause} }

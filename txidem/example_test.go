@@ -2,7 +2,6 @@ package txidem_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log"
@@ -234,7 +233,7 @@ func ExampleGuard_ClaimTx() {
 func ExampleNewSQL() {
 	pool := openShop()
 	defer pool.Close()
-	var db *sql.DB = stdlib.OpenDBFromPool(pool) // or the one of sql.Open, GORM, bun, sqlx, ent
+	db := stdlib.OpenDBFromPool(pool) // or the one of sql.Open, GORM, bun, sqlx, ent
 	defer db.Close()
 
 	guard, err := txidem.NewSQL(db, &txidem.Config{Consumer: "ledger"})

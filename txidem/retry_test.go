@@ -77,7 +77,7 @@ func TestSettle(t *testing.T) {
 		for range 100 {
 			s := Settle(tc.err, tc.deliveries)
 			require.Equal(t, Redeliver, s.Action)
-			require.Equal(t, tc.err == inFlight, s.InFlight)
+			require.Equal(t, errors.Is(tc.err, ErrInFlight), s.InFlight)
 			require.LessOrEqual(t, s.After, tc.most, "%v, %d", tc.err, tc.deliveries)
 			require.GreaterOrEqual(t, s.After, tc.most/2, "%v, %d", tc.err, tc.deliveries)
 		}

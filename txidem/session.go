@@ -170,7 +170,7 @@ func sqlRows(tx *sql.Tx) queryAll {
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
+		defer rows.Close() //nolint:errcheck // rows.Err has what there is to say
 		for rows.Next() {
 			if err := scan(rows); err != nil {
 				return err
