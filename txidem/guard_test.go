@@ -113,7 +113,7 @@ func TestNilArguments(t *testing.T) {
 	require.Panics(t, func() { WrapSeen[string](none, id, func(context.Context, string) error { return nil }) })
 }
 
-// The seen-set's empty id is nobody's, and an error when ids are required.
+// As a seen-set a guard knows no message without an id, and with RequireID it refuses one.
 func TestEmptyIDInTheSeenSet(t *testing.T) {
 	t.Parallel()
 	g, err := New(noServer{t}, &Config{Consumer: "c"})
