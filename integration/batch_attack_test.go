@@ -17,7 +17,7 @@ import (
 	"github.com/txidem/txidem-go/txidem"
 )
 
-// partings are the two ways to find the messages that fail.
+// partings are the two ways in which a batch is divided to find the messages that fail.
 var partings = map[string][]txidem.BatchOption{"halves": nil, "savepoints": {txidem.WithSavepoints()}}
 
 // withBad makes a handler that inserts all rows, and does something more when the message "bad" is among its own.
@@ -109,7 +109,7 @@ func TestBatchWithOneMessageThatIsRefusedAtCommit(t *testing.T) {
 	}
 }
 
-// Whatever the only message that fails is among, and when all of them fail.
+// In batches of one to nine messages: one message fails, at each place, and costs the others nothing; or all of them fail.
 func TestBatchPoisonInEveryPosition(t *testing.T) {
 	t.Parallel()
 	for parting, opts := range partings {
@@ -265,7 +265,8 @@ func TestBatchOfThousands(t *testing.T) {
 	w.db.Invariant(t)
 }
 
-// A lease, and a trigger that keeps rows out, are errors of their messages alone; a pipeline says the same of them.
+// A record without processed_at, and a trigger that keeps rows out, are errors of their messages alone; a pipeline has the
+// same errors.
 func TestBatchWithLeasesAndRowsKeptOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

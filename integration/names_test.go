@@ -47,7 +47,7 @@ func random(n int) string {
 	return base64.RawStdEncoding.EncodeToString(raw)[:n]
 }
 
-// Cases 10 and 23: ids are kept byte for byte, in every exec mode and by every verb.
+// Ids are kept byte for byte, in every exec mode and by every verb.
 func TestIDsAreVerbatim(t *testing.T) {
 	t.Parallel()
 	for _, mode := range execModes {

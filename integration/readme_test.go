@@ -93,7 +93,7 @@ func requireCompiles(t *testing.T, block int, code string) {
 	t.Helper()
 	dir, err := os.MkdirTemp(".", "readme_block_")
 	require.NoError(t, err)
-	defer os.RemoveAll(dir)
+	defer func() { require.NoError(t, os.RemoveAll(dir)) }()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "block.go"), []byte(code), 0o600))
 	out, err := exec.Command("go", "vet", "./"+dir).CombinedOutput()
 	require.NoError(t, err, fmt.Sprintf("code block %d of the README:\n%s\n%s", block+1, out, code))

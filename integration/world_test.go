@@ -114,7 +114,7 @@ func (w *world) requireCalls(n int64) {
 	require.Equal(w.t, n, w.calls.Load(), "handler calls")
 }
 
-// requireEffects asserts the invariant at the end of a case: as many records as effects, n of each.
+// requireEffects asserts the invariant at the end of a test: as many records as effects, n of each.
 func (w *world) requireEffects(n int) {
 	w.t.Helper()
 	require.Equal(w.t, n, w.count(`SELECT count(*) FROM biz`), "effects")

@@ -155,7 +155,7 @@ func TestBatchWithoutAHandler(t *testing.T) {
 	require.ErrorIs(t, err, ErrInvalidID)
 }
 
-// The seen-set's empty id is nobody's, and an error when ids are required.
+// As a seen-set a guard knows no message without an id, and with RequireID it refuses one.
 func TestEmptyIDInTheSeenSet(t *testing.T) {
 	t.Parallel()
 	g, err := New(noServer{t}, &Config{Consumer: "c"})

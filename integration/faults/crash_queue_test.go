@@ -110,7 +110,7 @@ func (q *queue) settle(message int, err error) {
 	q.ack(message)
 }
 
-// close ends the making of messages. What was made is still delivered until it is acked.
+// After close no new messages are made. What was made is still delivered until it is acked.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

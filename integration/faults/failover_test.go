@@ -140,7 +140,7 @@ func requireWrites(t *testing.T, pool *pgxpool.Pool, server *pgserver.Local) {
 const mayLose = "server that can lose what it acknowledged: the last messages, whole"
 
 // An asynchronous standby lags behind, so what was acked last can be lost: here everything that was acked after the
-// standby had stopped to receive. It is never half of a message. Effect and record are one transaction, the standby
+// standby had stopped receiving. It is never half of a message. Effect and record are one transaction, the standby
 // replays whole transactions in their order, so it has both or neither; and a copy that the broker redelivers after
 // the failover runs, and makes its one effect on the new primary.
 func TestFailoverToAnAsynchronousStandby(t *testing.T) {
@@ -160,8 +160,8 @@ func TestFailoverToAnAsynchronousStandby(t *testing.T) {
 	require.NoError(t, err)
 	acked := l.q.ackedIDs()
 	f := a.audit(acked, true)
-	t.Logf("failover to the asynchronous standby: %v; of the acked ones %d were lost, and %d were there when it ceased to "+
-		"receive", l, len(f.lost), len(kept))
+	t.Logf("failover to the asynchronous standby: %v; of the acked ones %d were lost, and %d were there when it stopped "+
+		"receiving", l, len(f.lost), len(kept))
 	report.injected(mayLose, "failover, asynchronous standby", underLoad, 1)
 	report.lost(mayLose, "failover, asynchronous standby", len(f.lost))
 	require.NotEmpty(t, f.lost, "messages that were acked while the standby did not receive")

@@ -36,9 +36,9 @@ type group struct {
 // extent is how much of the matrix ran.
 type extent struct{ exchanges, messages, cells atomic.Int64 }
 
-// The crash matrix. For every way to use the library, every handler, and a connection that is warm or new, one clean
-// delivery is recorded message by message. Then, for every message of it and every kind of fault, one delivery is broken
-// there, and the message is redelivered until it is acked.
+// The crash matrix. For every way to use the library and every handler one clean delivery is recorded message by message,
+// on a warm connection, and in some modes on a new one as well. Then, for every message of it and every kind of fault, one
+// delivery is broken there, and the message is redelivered until it is acked.
 //
 // It runs before the parallel tests of the package: its deadlines are short.
 func TestMatrix(t *testing.T) {

@@ -118,7 +118,7 @@ func TestWorkerCrashes(t *testing.T) {
 
 const workerKilled = "worker killed"
 
-// crash makes as many kills, each after some deliveries that succeed.
+// crash delivers until so many workers were killed, with some deliveries in between that nothing breaks.
 func (s *slot) crash(kills int) {
 	points := []string{pointHandler, pointBeforeCommit, pointAfterCommit, pointRandom}
 	for done := 0; done < kills; {
