@@ -59,8 +59,8 @@ func (g *Guard) checkTable(ctx context.Context, tx pgx.Tx, found *findings) (the
 // checkRecords looks at what keeps records, and keeps them apart.
 func (g *Guard) checkRecords(t tableFacts, found *findings) {
 	name := g.tableName()
-	found.add(!t.logged, "%s is unlogged or temporary, or has a partition that is: a crash empties it, and every message could "+
-		"run again", name)
+	found.add(!t.logged, "%s is unlogged or temporary, or has a partition that is: a crash empties it, and every message "+
+		"could run again", name)
 	found.add(t.rowSecurity, "row security applies to this role on %s: a message whose record is hidden runs again, or fails "+
 		"at every delivery", name)
 	found.add(!t.key, "%s has no valid unique index on exactly (message_id, consumer) in their own collations: nothing stops "+
