@@ -88,8 +88,8 @@ func migrateAtOnce(ctx context.Context, dbs []migrations.DB) []migration {
 }
 
 // Twelve replicas boot at once through PgBouncer in transaction mode, each with a pool of its own: they migrate, check and
-// process. The pooler has fewer sessions of the server than there are replicas, so that they wait for each other there too. One
-// of them migrates, none hangs, and nothing is left behind.
+// process. The pooler has fewer sessions of the server than there are replicas, so that they wait for each other there too.
+// One of them migrates, none hangs, and nothing is left behind.
 func TestTwelveReplicasBootThroughPgBouncer(t *testing.T) {
 	t.Parallel()
 	if !pgbouncer.Installed() {
@@ -111,8 +111,8 @@ func TestTwelveReplicasBootThroughPgBouncer(t *testing.T) {
 	})
 }
 
-// requireOneBoots boots a replica over each pool, and asserts that one of them has migrated, and that the message that all of
-// them deliver was processed once.
+// requireOneBoots boots a replica over each pool, and asserts that one of them has migrated, and that the message that all
+// of them deliver was processed once.
 func (w *world) requireOneBoots(pools []*pgxpool.Pool) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), stateLimit)

@@ -110,7 +110,8 @@ func TestCheckOfTables(t *testing.T) {
 
 		{"further index", `CREATE INDEX ON {t} (processed_at)`, nil},
 		{
-			"further unique indexes", `CREATE UNIQUE INDEX {t}_x ON {t} (message_id); CREATE UNIQUE INDEX {t}_y ON {t} (lower(consumer))`,
+			"further unique indexes", `CREATE UNIQUE INDEX {t}_x ON {t} (message_id);
+				CREATE UNIQUE INDEX {t}_y ON {t} (lower(consumer))`,
 			[]string{`has the index "{t}_x"`, `has the index "{t}_y"`},
 		},
 		{
@@ -128,11 +129,13 @@ func TestCheckOfTables(t *testing.T) {
 			[]string{`has the trigger "before"`, `has the trigger "of \"all\""`},
 		},
 		{
-			"trigger of a partition", partitioned + `; CREATE TRIGGER mine BEFORE INSERT ON {t}_0 FOR EACH ROW EXECUTE FUNCTION noted()`,
+			"trigger of a partition", partitioned + `;
+				CREATE TRIGGER mine BEFORE INSERT ON {t}_0 FOR EACH ROW EXECUTE FUNCTION noted()`,
 			[]string{`table "public"."{t}_0" has the trigger "mine"`},
 		},
 		{
-			"trigger of a partitioned table", partitioned + `; CREATE TRIGGER all_of AFTER INSERT ON {t} FOR EACH ROW EXECUTE FUNCTION noted()`,
+			"trigger of a partitioned table", partitioned + `;
+				CREATE TRIGGER all_of AFTER INSERT ON {t} FOR EACH ROW EXECUTE FUNCTION noted()`,
 			[]string{`table "public"."{t}" has the trigger "all_of"`},
 		},
 		{
@@ -147,7 +150,8 @@ func TestCheckOfTables(t *testing.T) {
 				ALTER TABLE {t} ADD FOREIGN KEY (consumer) REFERENCES {t}_c`, nil,
 		},
 		{
-			"rules", `CREATE RULE swallow AS ON INSERT TO {t} DO INSTEAD NOTHING; CREATE RULE keep AS ON DELETE TO {t} DO INSTEAD NOTHING;
+			"rules", `CREATE RULE swallow AS ON INSERT TO {t} DO INSTEAD NOTHING;
+				CREATE RULE keep AS ON DELETE TO {t} DO INSTEAD NOTHING;
 				CREATE RULE off AS ON DELETE TO {t} DO ALSO NOTHING; ALTER TABLE {t} DISABLE RULE off`,
 			[]string{`has the rule "swallow"`, `has the rule "keep"`},
 		},
@@ -188,7 +192,8 @@ func TestCheckOfTables(t *testing.T) {
 			[]string{"column processed_at", "is NOT NULL: it must allow NULL"},
 		},
 		{
-			"nullable key", dropKey + `CREATE UNIQUE INDEX ON {t} (message_id, consumer); ALTER TABLE {t} ALTER consumer DROP NOT NULL`,
+			"nullable key", dropKey + `CREATE UNIQUE INDEX ON {t} (message_id, consumer);
+				ALTER TABLE {t} ALTER consumer DROP NOT NULL`,
 			[]string{"column consumer", "allows NULL"},
 		},
 	} {
@@ -206,8 +211,8 @@ func TestCheckOfTables(t *testing.T) {
 	}
 }
 
-// requireFound asserts that Check reported these and no others: each text is in some line, each line has one of the texts and
-// is an error of its own, and there is none when want is empty.
+// requireFound asserts that Check reported these and no others: each text is in some line, each line has one of the texts
+// and is an error of its own, and there is none when want is empty.
 func requireFound(t *testing.T, err error, want []string) {
 	t.Helper()
 	if len(want) == 0 {
@@ -250,6 +255,21 @@ func TestCheckOfAMissingTable(t *testing.T) {
 		err := newGuard(t, w.pool, &cfg).Check(t.Context())
 		require.ErrorIs(t, err, txidem.ErrNoTable)
 		requireFound(t, err, []string{"does not exist: apply the migrations to schema"})
+	}
+}
+
+// A trigger that fires where replication applies changes is one there, and only there.
+func TestCheckOfTriggersOfAReplica(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exec(`CREATE FUNCTION noted() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'`)
+	w.exec(`CREATE TRIGGER origin BEFORE INSERT ON txidem_messages FOR EACH ROW EXECUTE FUNCTION noted()`)
+	w.exec(`CREATE TRIGGER replica BEFORE INSERT ON txidem_messages FOR EACH ROW EXECUTE FUNCTION noted()`)
+	w.exec(`ALTER TABLE txidem_messages ENABLE REPLICA TRIGGER replica`)
+	for role, fires := range map[string]string{"origin": "origin", "local": "origin", "replica": "replica"} {
+		pool := w.db.Pool(t, sessionSetting("session_replication_role", role))
+		err := newGuard(t, pool, &txidem.Config{Consumer: consumer}).Check(t.Context())
+		requireFound(t, err, []string{fmt.Sprintf("has the trigger %q", fires)})
 	}
 }
 
@@ -510,7 +530,7 @@ func TestCheckReportsEverything(t *testing.T) {
 		"lacks SELECT or INSERT", "lacks DELETE", "no valid unique index", `has the trigger "audit"`,
 	}
 	requireFound(t, err, found)
-	require.Equal(t, len(found)-1, strings.Count(err.Error(), "txidem: check: "), "a line each; column consumer has two:\n%v", err)
+	require.Equal(t, len(found)-1, strings.Count(err.Error(), "txidem: check: "), "a line each, two texts in one:\n%v", err)
 
 	w.exec(`DROP TABLE bad`)
 	err = newGuard(t, pool, &txidem.Config{Consumer: consumer, Table: "bad"}).Check(t.Context())

@@ -262,6 +262,10 @@ func TestMigrationBehindAHandler(t *testing.T) {
 		done <- err
 	}()
 	w.waitForLockWaiters(1)
+	report, err = migrations.Apply(t.Context(), w.pool, &migrations.Config{LockTimeout: 50 * time.Millisecond})
+	requireState(t, "55P03", err)
+	require.ErrorContains(t, err, "migrations: the migration lock: ")
+	require.Equal(t, migrations.Report{From: 1, To: 1}, report)
 	h.end(nil)
 	require.NoError(t, h.err)
 	require.NoError(t, <-done)
@@ -335,8 +339,8 @@ func (c *commitWatcher) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data p
 	return ctx
 }
 
-// Where serializable, read only and deferrable are a role's defaults, a look would wait for whoever writes: Apply, Status and
-// Check do not.
+// Where serializable and deferrable are a role's defaults, a transaction that only reads would wait for whoever writes:
+// Apply, Status and Check do not.
 func TestLooksDoNotWaitForWriters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -410,7 +414,8 @@ func TestMigrationHints(t *testing.T) {
 	pool := w.db.Pool(t, w.role("visitor", `GRANT USAGE ON SCHEMA closed TO {role}`))
 	_, err = migrations.Apply(t.Context(), pool, &migrations.Config{Schema: "closed"})
 	requireState(t, "42501", err)
-	require.ErrorContains(t, err, `the role needs USAGE and CREATE on schema "closed", and must own table "txidem_messages" to change it`)
+	require.ErrorContains(t, err, `the role needs USAGE and CREATE on schema "closed", `+
+		`and must own table "txidem_messages" to change it`)
 }
 
 // A role that owns the table and may write the versions can take the step back: nothing is made that is there already.
@@ -420,7 +425,8 @@ func TestDownNeedsNoRightToCreate(t *testing.T) {
 	w.migrateOwn()
 	cfg := &migrations.Config{Schema: "own"}
 	pool := w.db.Pool(t, w.role("owner", `GRANT USAGE ON SCHEMA own TO {role}`,
-		`ALTER TABLE own.txidem_messages OWNER TO {role}`, `GRANT SELECT, INSERT, DELETE ON own.txidem_messages_migrations TO {role}`))
+		`ALTER TABLE own.txidem_messages OWNER TO {role}`,
+		`GRANT SELECT, INSERT, DELETE ON own.txidem_messages_migrations TO {role}`))
 	for range newestVersion(t) {
 		report, err := migrations.Down(t.Context(), pool, cfg)
 		require.NoError(t, err)
@@ -666,7 +672,7 @@ func TestSchemaMadeByAnotherTool(t *testing.T) {
 
 // psql runs the text as a file, as the documentation says.
 func psql(ctx context.Context, conn *pgx.Conn, sql string) error {
-	cmd := exec.CommandContext(ctx, "psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-d", conn.Config().ConnString(), "-f", "-")
+	cmd := exec.CommandContext(ctx, "psql", "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f", "-", conn.Config().ConnString())
 	cmd.Stdin = strings.NewReader(sql)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("psql: %w: %s", err, out)

@@ -18,8 +18,9 @@ import (
 // errRefused is what a pool says that refuses a connection.
 var errRefused = errors.New("not now")
 
-// A pool whose PrepareConn refuses one connection: it throws it away and takes another, or fails with or without keeping it. It
-// refuses the delivery's first connection, or the one for the second attempt, after a conflict. What fails is redelivered.
+// A pool whose PrepareConn refuses one connection: it throws it away and takes another, or fails with or without keeping
+// it. It refuses the delivery's first connection, or the one for the second attempt, after a conflict. What fails is
+// redelivered.
 func TestPoolRefusesAConnection(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -93,7 +94,8 @@ func TestPoolDropsEveryConnection(t *testing.T) {
 var oddSettings = []map[string]string{
 	{
 		"search_path": "shadow, public", "datestyle": "SQL, DMY", "intervalstyle": "sql_standard", "timezone": "Asia/Kathmandu",
-		"default_transaction_isolation": "serializable", "default_transaction_deferrable": "on", "plan_cache_mode": "force_generic_plan",
+		"default_transaction_isolation": "serializable", "default_transaction_deferrable": "on",
+		"plan_cache_mode": "force_generic_plan",
 	},
 	{
 		"search_path": "shadow, public", "datestyle": "German", "intervalstyle": "iso_8601", "timezone": "America/St_Johns",
@@ -107,8 +109,8 @@ var oddSettings = []map[string]string{
 	},
 }
 
-// A session with odd settings: the outcomes are right in every exec mode, the handler sees the settings, and they are as before
-// afterwards. A table of the same name that comes first on the search_path is not touched.
+// A session with odd settings: the outcomes are right in every exec mode, the handler sees the settings, and they are as
+// before afterwards. A table of the same name that comes first on the search_path is not touched.
 func TestSessionWithOddSettings(t *testing.T) {
 	t.Parallel()
 	inEveryMode(t, func(t *testing.T, mode func(*pgxpool.Config)) {
