@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// effortRun is all contenders with what they have done. Each has turns of always the same number of deliveries, whose
+// ids are made before: making them would count as the client's work.
+type effortRun struct {
+	*field
+	meter *meter
+	sizes []int          // deliveries in a turn, by contender
+	turns [][]effortTurn // by contender
+}
+
+// effortTurn is what one turn took.
+type effortTurn struct {
+	spent
+	messages  int
+	perSecond float64
+}
+
+// maxPerTurn keeps the tables from outgrowing the server's buffers by what large batches write.
+const maxPerTurn = 2000
+
+func newEffortRun(cs []contender, ids source, workers int) *effortRun {
+	return &effortRun{field: newField(cs, ids, workers), sizes: make([]int, len(cs)), turns: make([][]effortTurn, len(cs))}
+}
+
+func (r *effortRun) measure(ctx context.Context, p plan, pool *pgxpool.Pool) error {
+	if err := connect(ctx, pool); err != nil {
+		return err
+	}
+	if err := r.warmUp(ctx); err != nil {
+		return err
+	}
+	if err := r.size(ctx, p); err != nil {
+		return err
+	}
+	var err error
+	if r.meter, err = newMeter(ctx, pool); err != nil {
+		return err
+	}
+	for range p.effortTurns {
+		for _, i := range rand.Perm(len(r.contenders)) {
+			if err := r.turn(ctx, i); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// size finds out how many deliveries each contender makes in a slice.
+func (r *effortRun) size(ctx context.Context, p plan) error {
+	for i, c := range r.contenders {
+		s, err := c.turn(ctx, r.ids, r.workers, p.effortSlice)
+		if err != nil {
+			return err
+		}
+		r.warm[i].add(s)
+		r.sizes[i] = max(min(len(s.times), maxPerTurn/c.batch), r.workers)
+	}
+	return nil
+}
+
+// turn is the ith contender's.
+func (r *effortRun) turn(ctx context.Context, i int) error {
+	c := r.contenders[i]
+	deliveries := make([][]string, r.sizes[i])
+	for n := range deliveries {
+		deliveries[n] = r.ids.take(c.batch)
+	}
+	before, err := r.meter.read()
+	if err != nil {
+		return err
+	}
+	s, err := c.share(ctx, deliveries, r.workers)
+	if err != nil {
+		return err
+	}
+	after, err := r.meter.read()
+	r.measured[i].add(s)
+	r.turns[i] = append(r.turns[i], effortTurn{after.since(before), c.batch * len(deliveries), s.perSecond()})
+	return err
+}
+
+func (r *effortRun) efforts() []Effort {
+	all := make([]Effort, len(r.contenders))
+	for i, c := range r.contenders {
+		all[i] = r.effort(c, r.turns[i])
+		all[i].P50, _, _ = percentiles(r.measured[i].times)
+	}
+	for i := range all {
+		all[i].relate(all[0])
+	}
+	return all
+}
+
+func (r *effortRun) effort(c contender, turns []effortTurn) Effort {
+	var client, server, rate []float64
+	for _, t := range turns {
+		n := float64(t.messages)
+		client = append(client, float64(t.client.Nanoseconds())/1000/n)
+		server = append(server, float64(t.server.Nanoseconds())/1000/n)
+		rate = append(rate, t.perSecond)
+	}
+	e := Effort{
+		Contender: c.name, Workers: r.workers, Batch: c.batch, Turns: len(turns), Messages: turns[0].messages,
+		PerSecond: median(rate),
+		Client:    reading{median(client), r.meter.client}, Server: reading{median(server), r.meter.server},
+	}
+	e.Both = e.Client.plus(e.Server)
+	e.Missing = e.Both.missing
+	return e
+}
