@@ -23,8 +23,9 @@ type Effort struct {
 	Both      reading `json:"both_us"`
 	Missing   string  `json:"not_measurable,omitempty"` // why a processor time is null
 
-	// Against the plain transaction.
+	// Medians of the ratios in each round.
 	Ratio     reading `json:"both_to_plain"`
+	RowsRatio reading `json:"both_to_100_rows_in_one_plain_transaction"`
 	RateRatio float64 `json:"messages_per_second_to_plain"`
 }
 
@@ -52,12 +53,6 @@ func (l *lab) effort(ctx context.Context, p plan, workers int) ([]Effort, error)
 		return nil, fmt.Errorf("processor time, %d workers: %w", workers, err)
 	}
 	return run.efforts(), nil
-}
-
-// relate sets the ratios.
-func (e *Effort) relate(plain Effort) {
-	e.Ratio = e.Both.over(plain.Both)
-	e.RateRatio = e.PerSecond / plain.PerSecond
 }
 
 // connect makes all connections of a pool, which it otherwise does in its own time.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -14,13 +15,6 @@ type effortRun struct {
 	meter *meter
 	sizes []int          // deliveries in a turn, by contender
 	turns [][]effortTurn // by contender
-}
-
-// effortTurn is what one turn took.
-type effortTurn struct {
-	spent
-	messages  int
-	perSecond float64
 }
 
 // maxPerTurn keeps the tables from outgrowing the server's buffers by what large batches write.
@@ -89,31 +83,30 @@ func (r *effortRun) turn(ctx context.Context, i int) error {
 }
 
 func (r *effortRun) efforts() []Effort {
+	plain, rows := r.turnsOf(plainName), r.turnsOf(plainRowsName)
 	all := make([]Effort, len(r.contenders))
 	for i, c := range r.contenders {
-		all[i] = r.effort(c, r.turns[i])
+		turns, missing := r.turns[i], r.meter.missing()
+		all[i] = r.effort(c, turns)
 		all[i].P50, _, _ = percentiles(r.measured[i].times)
-	}
-	for i := range all {
-		all[i].relate(all[0])
+		all[i].Ratio = reading{ratioOf(turns, plain, effortTurn.both), missing}
+		all[i].RowsRatio = reading{ratioOf(turns, rows, effortTurn.both), missing}
+		all[i].RateRatio = ratioOf(turns, plain, effortTurn.rate)
 	}
 	return all
 }
 
+func (r *effortRun) turnsOf(name string) []effortTurn {
+	return r.turns[slices.IndexFunc(r.contenders, func(c contender) bool { return c.name == name })]
+}
+
 func (r *effortRun) effort(c contender, turns []effortTurn) Effort {
-	var client, server, rate []float64
-	for _, t := range turns {
-		n := float64(t.messages)
-		client = append(client, float64(t.client.Nanoseconds())/1000/n)
-		server = append(server, float64(t.server.Nanoseconds())/1000/n)
-		rate = append(rate, t.perSecond)
-	}
-	e := Effort{
+	return Effort{
 		Contender: c.name, Workers: r.workers, Batch: c.batch, Turns: len(turns), Messages: turns[0].messages,
-		PerSecond: median(rate),
-		Client:    reading{median(client), r.meter.client}, Server: reading{median(server), r.meter.server},
+		PerSecond: medianOf(turns, effortTurn.rate),
+		Client:    reading{medianOf(turns, effortTurn.clientTime), r.meter.client},
+		Server:    reading{medianOf(turns, effortTurn.serverTime), r.meter.server},
+		Both:      reading{medianOf(turns, effortTurn.both), r.meter.missing()},
+		Missing:   r.meter.missing(),
 	}
-	e.Both = e.Client.plus(e.Server)
-	e.Missing = e.Both.missing
-	return e
 }

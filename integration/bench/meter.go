@@ -37,6 +37,14 @@ func newMeter(ctx context.Context, pool *pgxpool.Pool) (*meter, error) {
 	return m, err
 }
 
+// missing is why there is no sum of both sides, or empty.
+func (m *meter) missing() string {
+	if m.client != "" {
+		return m.client
+	}
+	return m.server
+}
+
 // read fails when a backend has ended: its time is lost then.
 func (m *meter) read() (s spent, err error) {
 	if m.client == "" {

@@ -31,7 +31,7 @@ func fullPlan() plan {
 		places: allPlaces(), workers: []int{1, 4, 16},
 		cell: 24 * time.Second, slice: 100 * time.Millisecond,
 		costs: 200, pings: 200,
-		effortWorkers: []int{1, 16}, effortTurns: 25, effortSlice: 200 * time.Millisecond,
+		effortWorkers: []int{1, 16}, effortTurns: 75, effortSlice: 60 * time.Millisecond,
 		duplicates: []float64{0.1, 1}, hotCopies: 200, hotRounds: 10, hotTurn: 500 * time.Millisecond,
 		tables: []int{0}, claims: 1000, afterChkpnt: 200,
 	}
@@ -42,10 +42,16 @@ func quickPlan() plan {
 	p := fullPlan()
 	p.cell, p.slice = 1300*time.Millisecond, 30*time.Millisecond
 	p.costs, p.pings = 20, 50
-	p.effortTurns, p.effortSlice = 9, 40*time.Millisecond
+	p.effortTurns, p.effortSlice = 12, 30*time.Millisecond
 	p.hotRounds = 2
 	p.claims, p.afterChkpnt = 200, 50
 	return p
+}
+
+// processorPlan is for two minutes: what fullPlan has of processor time.
+func processorPlan() plan {
+	p := fullPlan()
+	return plan{effortWorkers: p.effortWorkers, effortTurns: p.effortTurns, effortSlice: p.effortSlice}
 }
 
 // sizePlan is for a quarter of an hour, most of which fills tables.

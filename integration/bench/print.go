@@ -20,7 +20,10 @@ func (r *Report) write(w io.Writer, markdown bool) error {
 	if r.Hot != nil {
 		tables = append(tables, r.Hot.table())
 	}
-	tables = append(tables, r.claimsTable(), r.targetTable())
+	if len(r.Claims) > 0 {
+		tables = append(tables, r.claimsTable())
+	}
+	tables = append(tables, r.targetTable())
 	for _, t := range tables {
 		write := t.write
 		if markdown {
@@ -72,8 +75,12 @@ func (r *Report) effortTables() []*table {
 			all = append(all, newEffortTable(e))
 		}
 		t := all[len(all)-1]
+		rows := "–"
+		if e.Batch > 1 {
+			rows = e.RowsRatio.text("%.2f")
+		}
 		t.add(e.Contender, fmt.Sprint(e.Messages), e.Client.text("%.1f"), e.Server.text("%.1f"), e.Both.text("%.1f"),
-			e.Ratio.text("%.3f"), fmt.Sprintf("%.3f", e.P50), count(e.PerSecond), ratio(e.RateRatio))
+			e.Ratio.text("%.3f"), rows, fmt.Sprintf("%.3f", e.P50), count(e.PerSecond), ratio(e.RateRatio))
 	}
 	return all
 }
@@ -84,7 +91,7 @@ func newEffortTable(first Effort) *table {
 		title += " (n/a: " + first.Missing + ")"
 	}
 	return &table{title: title, header: []string{
-		"contender", "messages a turn", "client", "server", "both", "÷ plain", "p50 ms", "messages/s", "messages/s ÷ plain",
+		"contender", "messages a turn", "client", "server", "both", "÷ plain", "÷ 100 rows", "p50 ms", "messages/s", "messages/s ÷ plain",
 	}}
 }
 

@@ -16,20 +16,6 @@ const notInThisRun = "not measured in this run"
 
 func (r reading) ok() bool { return r.missing == "" }
 
-// plus and over are missing what either side is missing.
-func (r reading) plus(other reading) reading { return r.with(other, r.value+other.value) }
-func (r reading) over(other reading) reading { return r.with(other, r.value/other.value) }
-
-func (r reading) with(other reading, value float64) reading {
-	switch {
-	case !r.ok():
-		return r
-	case !other.ok():
-		return other
-	}
-	return reading{value: value}
-}
-
 // text is the number, or n/a.
 func (r reading) text(format string) string {
 	if !r.ok() {
