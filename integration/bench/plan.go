@@ -31,7 +31,7 @@ func fullPlan() plan {
 		places: allPlaces(), workers: []int{1, 4, 16},
 		cell: 24 * time.Second, slice: 100 * time.Millisecond,
 		costs: 200, pings: 200,
-		effortWorkers: []int{1, 16}, effortTurns: 75, effortSlice: 60 * time.Millisecond,
+		effortWorkers: []int{1, 16}, effortTurns: 50, effortSlice: 60 * time.Millisecond,
 		duplicates: []float64{0.1, 1}, hotCopies: 200, hotRounds: 10, hotTurn: 500 * time.Millisecond,
 		tables: []int{0}, claims: 1000, afterChkpnt: 200,
 	}
