@@ -6,13 +6,15 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/txidem/txidem-go/integration/bench/cputime"
 )
 
 // effortRun is all contenders with what they have done. Each has turns of always the same number of deliveries, whose
 // ids are made before: making them would count as the client's work.
 type effortRun struct {
 	*field
-	meter *meter
+	meter *cputime.Meter
 	sizes []int          // deliveries in a turn, by contender
 	turns [][]effortTurn // by contender
 }
@@ -35,7 +37,7 @@ func (r *effortRun) measure(ctx context.Context, p plan, pool *pgxpool.Pool) err
 		return err
 	}
 	var err error
-	if r.meter, err = newMeter(ctx, pool); err != nil {
+	if r.meter, err = cputime.NewMeter(ctx, pool); err != nil {
 		return err
 	}
 	for range p.effortTurns {
@@ -73,7 +75,7 @@ func (r *effortRun) turn(ctx context.Context, i int) error {
 	for n := range deliveries {
 		deliveries[n] = r.ids.take(c.batch)
 	}
-	before, err := r.meter.read()
+	before, err := r.meter.Read()
 	if err != nil {
 		return err
 	}
@@ -81,9 +83,9 @@ func (r *effortRun) turn(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	after, err := r.meter.read()
+	after, err := r.meter.Read()
 	r.measured[i].add(s)
-	r.turns[i] = append(r.turns[i], effortTurn{after.since(before), c.batch * len(deliveries), s.perSecond()})
+	r.turns[i] = append(r.turns[i], effortTurn{after.Since(before), c.batch * len(deliveries), s.perSecond()})
 	return err
 }
 
@@ -91,7 +93,7 @@ func (r *effortRun) efforts() []Effort {
 	plain, rows := r.turnsOf(plainName), r.turnsOf(plainRowsName)
 	all := make([]Effort, len(r.contenders))
 	for i, c := range r.contenders {
-		turns, missing := r.turns[i], r.meter.missing()
+		turns, missing := r.turns[i], r.meter.Missing()
 		all[i] = r.effort(c, turns)
 		all[i].P50, _, _ = percentiles(r.measured[i].times)
 		all[i].Ratio = reading{ratioOf(turns, plain, effortTurn.both), missing}
@@ -109,9 +111,9 @@ func (r *effortRun) effort(c contender, turns []effortTurn) Effort {
 	return Effort{
 		Contender: c.name, Workers: r.workers, Batch: c.batch, Turns: len(turns), Messages: turns[0].messages,
 		PerSecond: medianOf(turns, effortTurn.rate),
-		Client:    reading{medianOf(turns, effortTurn.clientTime), r.meter.client},
-		Server:    reading{medianOf(turns, effortTurn.serverTime), r.meter.server},
-		Both:      reading{medianOf(turns, effortTurn.both), r.meter.missing()},
-		Missing:   r.meter.missing(),
+		Client:    reading{medianOf(turns, effortTurn.clientTime), r.meter.Client},
+		Server:    reading{medianOf(turns, effortTurn.serverTime), r.meter.Server},
+		Both:      reading{medianOf(turns, effortTurn.both), r.meter.Missing()},
+		Missing:   r.meter.Missing(),
 	}
 }

@@ -1,17 +1,21 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/txidem/txidem-go/integration/bench/cputime"
+)
 
 // effortTurn is what one turn took.
 type effortTurn struct {
-	spent
+	cputime.Spent
 	messages  int
 	perSecond float64
 }
 
-func (t effortTurn) clientTime() float64 { return t.perMessage(t.client) }
-func (t effortTurn) serverTime() float64 { return t.perMessage(t.server) }
-func (t effortTurn) both() float64       { return t.perMessage(t.client + t.server) }
+func (t effortTurn) clientTime() float64 { return t.perMessage(t.Client) }
+func (t effortTurn) serverTime() float64 { return t.perMessage(t.Server) }
+func (t effortTurn) both() float64       { return t.perMessage(t.Client + t.Server) }
 func (t effortTurn) rate() float64       { return t.perSecond }
 
 // perMessage is in microseconds.

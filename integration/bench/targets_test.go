@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/txidem/txidem-go/integration/bench/cputime"
 )
 
 func TestRules(t *testing.T) {
@@ -79,7 +81,7 @@ func TestMissing(t *testing.T) {
 func TestRatios(t *testing.T) {
 	t.Parallel()
 	turn := func(micros int) effortTurn {
-		return effortTurn{spent: spent{client: time.Duration(micros) * time.Microsecond}, messages: 1}
+		return effortTurn{Spent: cputime.Spent{Client: time.Duration(micros) * time.Microsecond}, messages: 1}
 	}
 	plain := []effortTurn{turn(100), turn(100), turn(300), turn(500), turn(700)}
 	other := []effortTurn{turn(200), turn(200), turn(600), turn(1000), turn(7000)}
