@@ -21,8 +21,8 @@ func newContender(ctx context.Context, server string, p peer) (*contender, error
 }
 
 // consumer begins one more of the contender's consumers.
-func (c *contender) consumer(ctx context.Context, sync bool) (consumer, error) {
-	config, err := c.database.config(sync)
+func (c *contender) consumer(ctx context.Context, deliveries int, sync bool) (consumer, error) {
+	config, err := c.database.config(deliveries, sync)
 	if err != nil {
 		return nil, err
 	}

@@ -26,9 +26,9 @@ func newDatabase(ctx context.Context, server string) (*database, error) {
 	if err := d.admin(ctx, "CREATE DATABASE "+d.name); err != nil {
 		return nil, err
 	}
-	config, err := d.config(true)
+	config, err := d.config(1, true)
 	if err == nil {
-		d.own, err = pgxpool.NewWithConfig(ctx, config)
+		d.own, err = connect(ctx, config)
 	}
 	if err == nil {
 		_, err = d.own.Exec(ctx, makeEffects)
@@ -39,21 +39,47 @@ func newDatabase(ctx context.Context, server string) (*database, error) {
 	return d, nil
 }
 
-// poolSize is enough for all copies at once, and what a library needs beside them.
-const poolSize = 40
+// spare connections are for what a library does beside the deliveries.
+const spare = 8
 
-// config is for a pool in the database. Without sync the server does not wait for its disk.
-func (d *database) config(sync bool) (*pgxpool.Config, error) {
+// config is for a pool of a consumer that makes so many deliveries at once. Without sync the server does not wait for
+// its disk.
+func (d *database) config(deliveries int, sync bool) (*pgxpool.Config, error) {
 	config, err := pgxpool.ParseConfig(d.server)
 	if err != nil {
 		return nil, err
 	}
 	config.ConnConfig.Database = d.name
-	config.MaxConns = poolSize
+	config.MinConns, config.MaxConns = int32(deliveries), int32(deliveries+spare)
 	if !sync {
 		config.ConnConfig.RuntimeParams["synchronous_commit"] = "off"
 	}
 	return config, nil
+}
+
+// connect makes a pool with its least connections, which it would otherwise make in its own time.
+func connect(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	var held []*pgxpool.Conn
+	for range config.MinConns {
+		conn, acquireErr := pool.Acquire(ctx)
+		if acquireErr != nil {
+			err = acquireErr
+			break
+		}
+		held = append(held, conn)
+	}
+	for _, conn := range held {
+		conn.Release()
+	}
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
 }
 
 // effects counts those of a message, or all of them when id is empty.

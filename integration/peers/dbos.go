@@ -17,6 +17,10 @@ func dbosTransaction() peer {
 	return peer{name: "DBOS, RunAsTransaction", module: "github.com/dbos-inc/dbos-transact-golang", open: openDBOS}
 }
 
+// dbosRetries is how often a step is tried again. It has to be within the workflow: the error of a workflow is its result,
+// and the same id has that result again.
+const dbosRetries = 3
+
 // dbosConsumer is one executor.
 type dbosConsumer struct {
 	pool     *pgxpool.Pool
@@ -25,7 +29,7 @@ type dbosConsumer struct {
 }
 
 func openDBOS(ctx context.Context, config *pgxpool.Config, h *handler) (consumer, error) {
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, err := connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +58,7 @@ func (c *dbosConsumer) launch(ctx context.Context, h *handler) (err error) {
 				_, err := tx.Exec(ctx, sql, args...)
 				return err
 			})
-		})
+		}, dbos.WithStepMaxRetries(dbosRetries))
 	}
 	dbos.RegisterWorkflow(c.executor, c.workflow, dbos.WithWorkflowName("effect"))
 	return dbos.Launch(c.executor)

@@ -14,7 +14,6 @@ require (
 	github.com/jackc/pgx/v5 v5.13.0
 	github.com/txidem/txidem-go v0.0.0-00010101000000-000000000000
 	github.com/txidem/txidem-go/integration v0.0.0-00010101000000-000000000000
-	golang.org/x/sync v0.22.0
 )
 
 require (
@@ -80,6 +79,7 @@ require (
 	go.opentelemetry.io/otel/metric v1.44.0 // indirect
 	go.opentelemetry.io/otel/trace v1.44.0 // indirect
 	golang.org/x/crypto v0.54.0 // indirect
+	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect

@@ -38,7 +38,7 @@ func newLane(ctx context.Context, c *contender, p plan, sync bool) (*lane, error
 		return nil, err
 	}
 	l := &lane{contender: c, before: before}
-	if l.consumer, err = c.consumer(ctx, sync); err != nil {
+	if l.consumer, err = c.consumer(ctx, 1, sync); err != nil {
 		return nil, err
 	}
 	for range sizings {

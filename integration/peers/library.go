@@ -18,7 +18,7 @@ func library() peer {
 }
 
 func openLibrary(ctx context.Context, config *pgxpool.Config, h *handler) (consumer, error) {
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, err := connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ const plainName = "plain transaction, no dedupe"
 func plain() peer { return peer{name: plainName, open: openPlain} }
 
 func openPlain(ctx context.Context, config *pgxpool.Config, h *handler) (consumer, error) {
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, err := connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ func watermillDeduplicator() peer {
 }
 
 func openWatermill(ctx context.Context, config *pgxpool.Config, h *handler) (consumer, error) {
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, err := connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func init() { openBabelQueue = babelQueueOverPostgres }
 
 // babelQueueOverPostgres has the store work in the same pool as the handler.
 func babelQueueOverPostgres(ctx context.Context, config *pgxpool.Config, h *handler) (consumer, error) {
-	pool, err := pgxpool.NewWithConfig(ctx, config)
+	pool, err := connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}
