@@ -10,7 +10,7 @@ ROOT ?= .
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test/unit test/integration test/example test/imports test/faults test/versions soak soak/crash \
-	bench bench/quick bench/size lint house fmt cover fuzz tidy
+	bench bench/quick bench/processor bench/size lint house fmt cover fuzz tidy
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -46,11 +46,14 @@ soak/crash: ## 200 server kills and 200 worker kills
 	cd integration && FAULTS_SERVER_KILLS=200 FAULTS_WORKER_KILLS=200 \
 		go test -count=1 -timeout 90m -v -run 'TestServerCrashes|TestWorkerCrashes' ./faults
 
-bench: ## all ways of processing a message against a plain transaction; writes bench/result.json and chart.svg (8 minutes)
+bench: ## all ways of processing a message against a plain transaction; writes bench/result.json and chart.svg (9 minutes)
 	cd integration && go run ./bench -json bench/result.json -chart bench/chart.svg $(ARGS)
 
 bench/quick: ## the same in a minute, printed only (ARGS=-markdown)
 	cd integration && go run ./bench -quick $(ARGS)
+
+bench/processor: ## what of it is processor time, in two minutes; printed only
+	cd integration && go run ./bench -processor $(ARGS)
 
 bench/size: ## a claim in tables of 0, 1 M and 10 M records; writes bench/size.json (a quarter of an hour, 10 GB of disk)
 	cd integration && go run ./bench -size -json bench/size.json $(ARGS)

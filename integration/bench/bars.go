@@ -53,7 +53,7 @@ func kindOf(contender string) int {
 	}
 }
 
-// addBars adds one set of bars for each colour, with zeros where another colour is, and the numbers.
+// addBars adds one set of bars for each colour, with zeros where another colour is.
 func addBars(p *plot.Plot, bars []bar) error {
 	for kind, look := range barColors {
 		values := make(plotter.Values, len(bars))
@@ -62,7 +62,7 @@ func addBars(p *plot.Plot, bars []bar) error {
 				values[i] = b.value
 			}
 		}
-		chart, err := plotter.NewBarChart(values, vg.Points(barWidth))
+		chart, err := plotter.NewBarChart(values, barWidth)
 		if err != nil {
 			return err
 		}
@@ -70,32 +70,36 @@ func addBars(p *plot.Plot, bars []bar) error {
 		p.Add(chart)
 		p.Legend.Add(look.kind, chart)
 	}
-	p.Legend.Top, p.Legend.Padding = true, vg.Millimeter
-	return addNumbers(p, bars)
-}
-
-// addLimit draws the line of the plain transaction.
-func addLimit(p *plot.Plot, bars int) error {
-	line, err := plotter.NewLine(plotter.XYs{{X: 1, Y: -0.5}, {X: 1, Y: float64(bars) - 0.5}})
-	if err != nil {
-		return err
-	}
-	line.Color, line.Dashes = barColors[0].color, plotutil.Dashes(1)
-	p.Add(line)
 	return nil
 }
 
-func addNumbers(p *plot.Plot, bars []bar) error {
+// addLimit marks the time of the plain transaction beside each bar, and not on the lines of the labels.
+func addLimit(p *plot.Plot, bars int) error {
+	for i := range bars {
+		y := float64(i)
+		line, err := plotter.NewLine(plotter.XYs{{X: 1, Y: y - 0.25}, {X: 1, Y: y + 0.25}})
+		if err != nil {
+			return err
+		}
+		line.Color, line.Dashes = color.Gray{90}, plotutil.Dashes(1)
+		p.Add(line)
+	}
+	return nil
+}
+
+// addLabels puts each bar's name and number on a line of their own above it. They begin at the left edge and have the
+// whole width, so that they fit in whatever font they are shown.
+func addLabels(p *plot.Plot, bars []bar) error {
 	at := plotter.XYLabels{XYs: make(plotter.XYs, len(bars)), Labels: make([]string, len(bars))}
 	for i, b := range bars {
-		at.XYs[i] = plotter.XY{X: b.value, Y: float64(i)}
-		at.Labels[i] = fmt.Sprintf("%.3g", b.value)
+		at.XYs[i] = plotter.XY{X: 0, Y: float64(i)}
+		at.Labels[i] = fmt.Sprintf("%s: %.3g", b.name, b.value)
 	}
-	numbers, err := plotter.NewLabels(at)
+	labels, err := plotter.NewLabels(at)
 	if err != nil {
 		return err
 	}
-	numbers.Offset = vg.Point{X: vg.Points(4), Y: -vg.Points(4)}
-	p.Add(numbers)
+	labels.Offset = vg.Point{Y: barWidth/2 + vg.Points(4)}
+	p.Add(labels)
 	return nil
 }

@@ -15,11 +15,12 @@ ON CONFLICT (message_id, consumer) DO NOTHING`
 	handSeen = `SELECT EXISTS (SELECT FROM txidem_messages WHERE message_id = $1::text AND consumer = $2::text)`
 )
 
-// baselines are what is written without the library: the two limits, which do not dedupe, and the two usual ways.
+// baselines are what is written without the library: the limits, which do not dedupe, and the two usual ways.
 func (c *client) baselines() []contender {
 	return []contender{
 		single(plainName, false, c.plain),
 		single(autocommitName, false, c.autocommit),
+		{name: plainRowsName, batch: 100, deliver: c.plainRows},
 		single(handClaimedName, true, c.handClaimed),
 		single(handSeenName, true, c.handSeen),
 	}
@@ -32,6 +33,11 @@ func (c *client) plain(ctx context.Context, id string) (txidem.Outcome, error) {
 func (c *client) autocommit(ctx context.Context, id string) (txidem.Outcome, error) {
 	_, err := c.pool.Exec(ctx, insertEffect, id, cents)
 	return txidem.Processed, err
+}
+
+// plainRows is the plain transaction with one row for each of its messages: the limit of WrapBatch.
+func (c *client) plainRows(ctx context.Context, ids []string) (tally, error) {
+	return tally{processed: len(ids)}, pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error { return effects(ctx, tx, ids) })
 }
 
 // handClaimed is BEGIN, claim, handler, COMMIT.

@@ -23,15 +23,11 @@ func (c *client) pipeline(ctx context.Context, id string) (txidem.Outcome, error
 	})
 }
 
-// insertEffects is insertEffect for many messages.
-const insertEffects = `INSERT INTO bench_effects (message_id, cents) SELECT id, $2::bigint FROM unnest($1::text[]) AS id`
-
 // wrapBatch delivers n messages at once.
 func (c *client) wrapBatch(n int) contender {
 	handle := txidem.WrapBatch(c.guard, func(id string) string { return id },
 		func(ctx context.Context, tx pgx.Tx, fresh []string) error {
-			_, err := tx.Exec(ctx, insertEffects, fresh, cents)
-			return err
+			return effects(ctx, tx, fresh)
 		})
 	return contender{name: batchName(n), batch: n, records: true, deliver: func(ctx context.Context, ids []string) (tally, error) {
 		var all tally

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/txidem/txidem-go/integration/bench/cputime"
 	"github.com/txidem/txidem-go/integration/testdb"
 )
 
@@ -22,7 +23,7 @@ func tinyPlan() plan {
 	return plan{
 		places: []place{asyncLoop, oneMilli}, workers: []int{1, 2},
 		cell: time.Millisecond, slice: time.Millisecond,
-		costs: 1, pings: 1,
+		costs: 1, pings: 1, effortWorkers: []int{1, 2}, effortTurns: 2, effortSlice: time.Millisecond,
 		duplicates: []float64{0.5}, hotCopies: 5, hotRounds: 1, hotTurn: 10 * time.Millisecond,
 		tables: []int{0, 100}, claims: 3, afterChkpnt: 2,
 	}
@@ -50,6 +51,11 @@ func TestRun(t *testing.T) {
 			require.Positive(t, f.PerSecond, "%s: %s", c.Place.Name, f.Contender)
 		}
 	}
+	require.Len(t, r.Efforts, len(p.effortWorkers)*len(r.Costs))
+	for _, e := range r.Efforts {
+		require.Positive(t, e.PerSecond, e.Contender)
+		require.Equal(t, e.Missing == "", e.Both.value > 0, e.Contender)
+	}
 	require.Len(t, r.Claims, 2*2*len(p.tables), "two kinds of ids, two phases")
 	require.Equal(t, p.hotCopies, r.Hot.Copies)
 	requireMeasured(t, r.Targets)
@@ -70,17 +76,13 @@ func TestRun(t *testing.T) {
 func requireMeasured(t *testing.T, targets []Target) {
 	t.Helper()
 	for _, g := range targets {
-		left := strings.Contains(g.What, "16 workers") || strings.Contains(g.What, "10 M") ||
-			strings.HasSuffix(g.What, "loopback") || strings.HasSuffix(g.What, "fsync on")
-		require.Equal(t, !left, g.Measured, g.What)
-	}
-}
-
-func TestRules(t *testing.T) {
-	t.Parallel()
-	for rule, want := range map[rule][3]bool{atMost: {true, true, false}, atLeast: {false, true, true}, exactly: {false, true, false}} {
-		for i, figure := range []float64{0.9, 1, 1.1} {
-			require.Equal(t, want[i], rule.holds(figure, 1), "%v %s 1", figure, rule)
+		switch {
+		case strings.Contains(g.What, "16 workers"), strings.Contains(g.What, "10 M"):
+			require.Equal(t, notInThisRun, g.verdict(), g.What)
+		case strings.Contains(g.What, "processor time") && !g.Measured:
+			require.Contains(t, g.verdict(), cputime.ErrNotMeasurable.Error(), g.What)
+		default:
+			require.True(t, g.Measured, g.What)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 
@@ -15,9 +16,10 @@ import (
 )
 
 const (
-	barWidth    = 14 // points
+	barWidth    = 3 * vg.Millimeter
+	barDistance = 10 * vg.Millimeter // with room for a label
+	frameHeight = 36 * vg.Millimeter // title, legend and axis
 	chartWidth  = 22 * vg.Centimeter
-	chartHeight = 11 * vg.Centimeter
 	margin      = 3 * vg.Millimeter
 )
 
@@ -26,6 +28,9 @@ var (
 	chartFont  = font.Font{Typeface: "Liberation", Variant: "Sans"}
 	chartFonts = strings.NewReplacer("font-family:Liberation Sans", "font-family:Liberation Sans,Arial,Helvetica,sans-serif")
 )
+
+// legendBars is how many bars would fit where the legend is, above the first one.
+const legendBars = 1.5
 
 // writeChart draws the chart into an SVG file.
 func (r *Report) writeChart(file string) error {
@@ -37,9 +42,10 @@ func (r *Report) writeChart(file string) error {
 	if err != nil {
 		return err
 	}
-	canvas := vgsvg.New(chartWidth, chartHeight)
+	height := frameHeight + barDistance*vg.Length(len(bars))
+	canvas := vgsvg.New(chartWidth, height)
 	whole := draw.New(canvas)
-	whole.FillPolygon(p.BackgroundColor, []vg.Point{{}, {X: chartWidth}, {X: chartWidth, Y: chartHeight}, {Y: chartHeight}})
+	whole.FillPolygon(p.BackgroundColor, []vg.Point{{}, {X: chartWidth}, {X: chartWidth, Y: height}, {Y: height}})
 	p.Draw(draw.Crop(whole, margin, -margin, margin, -margin))
 	var svg bytes.Buffer
 	if _, err := canvas.WriteTo(&svg); err != nil {
@@ -51,17 +57,24 @@ func (r *Report) writeChart(file string) error {
 func newChart(bars []bar) (*plot.Plot, error) {
 	plot.DefaultFont, plotter.DefaultFont = chartFont, chartFont
 	p := plot.New()
-	p.Title.Text = "Time of a message at 1 ms of network round trip (p50, one worker)"
-	p.X.Label.Text = "plain transaction without dedupe = 1"
-	p.X.Min = 0
-	names := make([]string, len(bars))
-	for i, b := range bars {
-		names[i] = b.name
-	}
-	if err := errors.Join(addBars(p, bars), addLimit(p, len(bars))); err != nil {
+	p.Title.Text = "Time of a message at 1 ms of network round trip\n(p50, one worker; plain transaction = 1)"
+	p.HideY()
+	p.Legend.Top, p.Legend.Left, p.Legend.Padding = true, true, vg.Millimeter
+	if err := errors.Join(addBars(p, bars), addLimit(p, len(bars)), addLabels(p, bars)); err != nil {
 		return nil, err
 	}
-	p.NominalY(names...)
-	p.X.Max *= 1.15 // room for the numbers
+	p.Legend.TextStyle.Font.Size = plotter.DefaultFontSize
+	p.X.Tick.Marker = plot.TickerFunc(halves)
+	p.X.Min, p.Y.Min = 0, -0.5
+	p.Y.Max = float64(len(bars)) + legendBars
 	return p, nil
+}
+
+// halves marks every half of a plain transaction.
+func halves(_, most float64) []plot.Tick {
+	var all []plot.Tick
+	for v := 0.0; v <= most; v += 0.5 {
+		all = append(all, plot.Tick{Value: v, Label: fmt.Sprintf("%g", v)})
+	}
+	return all
 }

@@ -15,6 +15,7 @@ import (
 const (
 	plainName      = "plain transaction, no dedupe"
 	autocommitName = "autocommit statement, no dedupe"
+	plainRowsName  = "100 rows in one plain transaction, no dedupe"
 	processName    = "Process"
 	pipelineName   = "Pipeline"
 
@@ -78,7 +79,7 @@ func single(name string, records bool, deliver func(ctx context.Context, id stri
 	}}
 }
 
-// insertEffect is the handler's work. All handlers send this text, but that of WrapBatch.
+// insertEffect is the handler's work. All handlers send this text, but those of many messages at once.
 const insertEffect = `INSERT INTO bench_effects (message_id, cents) VALUES ($1::text, $2::bigint)`
 
 // cents is what each effect carries.
@@ -87,5 +88,14 @@ const cents = 500
 // effect is the handler's work in a transaction.
 func effect(ctx context.Context, tx pgx.Tx, id string) error {
 	_, err := tx.Exec(ctx, insertEffect, id, cents)
+	return err
+}
+
+// insertEffects is insertEffect for many messages.
+const insertEffects = `INSERT INTO bench_effects (message_id, cents) SELECT id, $2::bigint FROM unnest($1::text[]) AS id`
+
+// effects is the handler's work for many messages.
+func effects(ctx context.Context, tx pgx.Tx, ids []string) error {
+	_, err := tx.Exec(ctx, insertEffects, ids, cents)
 	return err
 }

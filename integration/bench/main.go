@@ -19,14 +19,15 @@ import (
 
 // options are the command's flags.
 type options struct {
-	quick, size, markdown bool
-	json, chart           string
+	quick, size, processor, markdown bool
+	json, chart                      string
 }
 
 func main() {
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "the whole matrix in a minute")
 	flag.BoolVar(&o.size, "size", false, "only claims, in tables of 0, 1 M and 10 M records")
+	flag.BoolVar(&o.processor, "processor", false, "only processor time")
 	flag.BoolVar(&o.markdown, "markdown", false, "print Markdown")
 	flag.StringVar(&o.json, "json", "", "write the figures to this `file`")
 	flag.StringVar(&o.chart, "chart", "", "draw the chart as SVG into this `file`")
@@ -44,6 +45,8 @@ func (o options) plan() plan {
 	switch {
 	case o.size:
 		return sizePlan()
+	case o.processor:
+		return processorPlan()
 	case o.quick:
 		return quickPlan()
 	default:

@@ -13,13 +13,17 @@ func (r *Report) write(w io.Writer, markdown bool) error {
 	if len(r.Costs) > 0 {
 		tables = append(tables, r.costTable())
 	}
+	tables = append(tables, r.effortTables()...)
 	for _, c := range r.Cells {
 		tables = append(tables, r.cellTable(c))
 	}
 	if r.Hot != nil {
 		tables = append(tables, r.Hot.table())
 	}
-	tables = append(tables, r.claimsTable(), r.targetTable())
+	if len(r.Claims) > 0 {
+		tables = append(tables, r.claimsTable())
+	}
+	tables = append(tables, r.targetTable())
 	for _, t := range tables {
 		write := t.write
 		if markdown {
@@ -61,6 +65,34 @@ func (r *Report) costTable() *table {
 		t.add(c.Contender, count(c.RoundTrips), count(c.WALBytes), again, wal)
 	}
 	return t
+}
+
+// effortTables has one table for each number of workers.
+func (r *Report) effortTables() []*table {
+	var all []*table
+	for i, e := range r.Efforts {
+		if i == 0 || r.Efforts[i-1].Workers != e.Workers {
+			all = append(all, newEffortTable(e))
+		}
+		t := all[len(all)-1]
+		rows := "–"
+		if e.Batch > 1 {
+			rows = e.RowsRatio.text("%.2f")
+		}
+		t.add(e.Contender, fmt.Sprint(e.Messages), e.Client.text("%.1f"), e.Server.text("%.1f"), e.Both.text("%.1f"),
+			e.Ratio.text("%.3f"), rows, fmt.Sprintf("%.3f", e.P50), count(e.PerSecond), ratio(e.RateRatio))
+	}
+	return all
+}
+
+func newEffortTable(first Effort) *table {
+	title := fmt.Sprintf("Processor time in µs a message, medians of %d turns, %s, workers: %d", first.Turns, asyncLoop.Name, first.Workers)
+	if first.Missing != "" {
+		title += " (n/a: " + first.Missing + ")"
+	}
+	return &table{title: title, header: []string{
+		"contender", "messages a turn", "client", "server", "both", "÷ plain", "÷ 100 rows", "p50 ms", "messages/s", "messages/s ÷ plain",
+	}}
 }
 
 func (r *Report) cellTable(c Cell) *table {
@@ -109,20 +141,14 @@ func (r *Report) claimsTable() *table {
 }
 
 func (r *Report) targetTable() *table {
-	t := &table{header: []string{"target", "limit", "figure", "verdict"}}
-	left := 0
+	t := &table{title: "Targets", header: []string{"target", "limit", "figure", "verdict"}}
 	for _, g := range r.Targets {
-		verdict := "not reached"
-		switch {
-		case !g.Measured:
-			left++
-			continue
-		case g.Reached:
-			verdict = "reached"
+		figure := "n/a"
+		if g.Measured {
+			figure = fmt.Sprintf("%.4g", g.Figure)
 		}
-		t.add(fmt.Sprintf("%d. %s", g.Number, g.What), fmt.Sprintf("%s %g", g.Rule, g.Limit), fmt.Sprintf("%.4g", g.Figure), verdict)
+		t.add(fmt.Sprintf("%d. %s", g.Number, g.What), fmt.Sprintf("%s %g", g.Rule, g.Limit), figure, g.verdict())
 	}
-	t.title = fmt.Sprintf("Targets (%d more were not measured in this run)", left)
 	return t
 }
 

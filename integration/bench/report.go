@@ -12,6 +12,7 @@ type Report struct {
 	Machine Machine  `json:"machine"`
 	Delays  []Delay  `json:"delays,omitempty"`
 	Costs   []Cost   `json:"costs,omitempty"`
+	Efforts []Effort `json:"efforts,omitempty"`
 	Cells   []Cell   `json:"cells,omitempty"`
 	Hot     *Hot     `json:"hot,omitempty"`
 	Claims  []Claims `json:"claims,omitempty"`
@@ -25,7 +26,9 @@ func (l *lab) measure(ctx context.Context, p plan) (*Report, error) {
 	if r.Machine, err = l.machine(ctx); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(context.Context, plan, *Report) error{l.measureCosts, l.measureCells, l.measureHot, l.measureClaims} {
+	for _, part := range []func(context.Context, plan, *Report) error{
+		l.measureCosts, l.measureEfforts, l.measureCells, l.measureHot, l.measureClaims,
+	} {
 		if err := part(ctx, p, r); err != nil {
 			return nil, err
 		}
@@ -44,6 +47,18 @@ func (l *lab) measureCosts(ctx context.Context, p plan, r *Report) (err error) {
 	}
 	r.Costs, err = l.costs(ctx, p)
 	return err
+}
+
+func (l *lab) measureEfforts(ctx context.Context, p plan, r *Report) error {
+	for _, workers := range p.effortWorkers {
+		l.say("processor time, workers: %d", workers)
+		efforts, err := l.effort(ctx, p, workers)
+		if err != nil {
+			return err
+		}
+		r.Efforts = append(r.Efforts, efforts...)
+	}
+	return nil
 }
 
 // measureCells goes through the matrix, and then through the shares of duplicates at two places with one worker.
@@ -86,6 +101,9 @@ func (l *lab) measureHot(ctx context.Context, p plan, r *Report) error {
 }
 
 func (l *lab) measureClaims(ctx context.Context, p plan, r *Report) (err error) {
+	if len(p.tables) == 0 {
+		return nil
+	}
 	l.say("claims in tables of %d records", p.tables)
 	r.Claims, err = l.claims(ctx, p)
 	return err
@@ -100,21 +118,6 @@ func (r *Report) writeJSON(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-// figures finds a contender's in the cell without duplicates.
-func (r *Report) figures(at place, workers int, name string) (Figures, bool) {
-	for _, c := range r.Cells {
-		if c.Place != at || c.Workers != workers || c.Duplicates != 0 {
-			continue
-		}
-		for _, f := range c.Figures {
-			if f.Contender == name {
-				return f, true
-			}
-		}
-	}
-	return Figures{}, false
-}
-
 // cost finds a contender's.
 func (r *Report) cost(name string) (Cost, bool) {
 	for _, c := range r.Costs {
@@ -123,6 +126,16 @@ func (r *Report) cost(name string) (Cost, bool) {
 		}
 	}
 	return Cost{}, false
+}
+
+// effort finds a contender's.
+func (r *Report) effort(workers int, name string) (Effort, bool) {
+	for _, e := range r.Efforts {
+		if e.Workers == workers && e.Contender == name {
+			return e, true
+		}
+	}
+	return Effort{}, false
 }
 
 // claims finds those of a table.

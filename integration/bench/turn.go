@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,10 +34,30 @@ func (s *stretch) perSecond() float64 {
 
 // turn lets the workers deliver until d is over, and once at least.
 func (c contender) turn(ctx context.Context, ids source, workers int, d time.Duration) (stretch, error) {
+	return c.together(ctx, workers, func(ctx context.Context, s *stretch) error { return c.work(ctx, ids, d, s) })
+}
+
+// share lets the workers make these deliveries, each taking the next one when it is done with its last.
+func (c contender) share(ctx context.Context, deliveries [][]string, workers int) (stretch, error) {
+	var taken atomic.Int64
+	return c.together(ctx, workers, func(ctx context.Context, s *stretch) error {
+		for i := taken.Add(1); i <= int64(len(deliveries)); i = taken.Add(1) {
+			if err := c.deliverTimed(ctx, deliveries[i-1], s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// together runs the workers and adds up what they did.
+func (c contender) together(
+	ctx context.Context, workers int, work func(ctx context.Context, s *stretch) error,
+) (stretch, error) {
 	done := make([]stretch, workers)
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range done {
-		group.Go(func() error { return c.work(ctx, ids, d, &done[i]) })
+		group.Go(func() error { return work(ctx, &done[i]) })
 	}
 	if err := group.Wait(); err != nil {
 		return stretch{}, fmt.Errorf("%s: %w", c.name, err)
@@ -52,16 +73,22 @@ func (c contender) turn(ctx context.Context, ids source, workers int, d time.Dur
 // work is one worker's part of a turn. Making ids takes no time that counts.
 func (c contender) work(ctx context.Context, ids source, d time.Duration, s *stretch) error {
 	for begin := time.Now(); ; {
-		batch := ids.take(c.batch)
-		start := time.Now()
-		got, err := c.deliver(ctx, batch)
-		if err != nil {
+		if err := c.deliverTimed(ctx, ids.take(c.batch), s); err != nil {
 			return err
 		}
-		s.times = append(s.times, time.Since(start))
-		s.tally.add(got)
 		if time.Since(begin) >= d {
 			return nil
 		}
 	}
+}
+
+func (c contender) deliverTimed(ctx context.Context, ids []string, s *stretch) error {
+	start := time.Now()
+	got, err := c.deliver(ctx, ids)
+	if err != nil {
+		return err
+	}
+	s.times = append(s.times, time.Since(start))
+	s.tally.add(got)
+	return nil
 }
