@@ -107,6 +107,32 @@ func TestBatchWithFailingMessages(t *testing.T) {
 	}
 }
 
+// The observer is told how often the handler was called with a message, also where it was not called with all that were
+// claimed with it.
+func TestAttemptsInABatch(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]txidem.BatchOption{"halves": nil, "savepoints": {txidem.WithSavepoints()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			calls := map[string]int{}
+			w.deliverBatch(func(ctx context.Context, tx pgx.Tx, fresh []string) error {
+				for _, id := range fresh {
+					calls[id]++
+				}
+				if calls["b"] == 2 && len(fresh) == 1 {
+					return raise(ctx, tx, "40001") // the messages after it are not run in this attempt
+				}
+				return w.poisoned("c")(ctx, tx, fresh)
+			}, []string{"a", "b", "c", "d"}, opts...)
+			for _, e := range w.told.list() {
+				require.Equal(t, calls[e.ID], e.Attempts, e.ID)
+			}
+			w.requireEffects(3)
+		})
+	}
+}
+
 // A copy in flight costs the others one wait, and only its message ErrInFlight.
 func TestBatchWithACopyInFlight(t *testing.T) {
 	t.Parallel()

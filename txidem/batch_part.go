@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/txidem/txidem-go/internal/handlertx"
 	"github.com/txidem/txidem-go/internal/sqlgen"
 )
@@ -84,7 +86,7 @@ func (p *batchPart) settleRecorded(ctx context.Context, t *transaction, claimed 
 
 // history says what the attempts so far can have left behind of a message.
 func (p *batchPart) history(at int, before history) history {
-	if before == historyNone && p.attempts[at] > 0 {
+	if before == historyNone && p.ran[at] {
 		return historyRan
 	}
 	return before
@@ -100,12 +102,12 @@ func (p *batchPart) claimed() (string, []string) { return "", p.ids }
 
 func (p *batchPart) handle(ctx context.Context, tx *handlertx.Tx) error {
 	for _, at := range p.fresh {
-		p.attempts[at]++
+		p.ran[at] = true
 	}
 	if p.each {
 		return p.runEach(ctx, tx)
 	}
-	return p.fn(ctx, tx, p.fresh)
+	return p.call(ctx, tx, p.fresh)
 }
 
 // runEach runs the messages one by one, each in a savepoint, and takes back the claims of those that fail.
@@ -135,13 +137,21 @@ func (p *batchPart) runEach(ctx context.Context, tx *handlertx.Tx) error {
 	return err
 }
 
+// call calls the handler with some of the messages.
+func (p *batchPart) call(ctx context.Context, tx pgx.Tx, fresh []int) error {
+	for _, at := range fresh {
+		p.attempts[at]++
+	}
+	return p.fn(ctx, tx, fresh)
+}
+
 // inSavepoint runs one message. failure is the message's own; with err the transaction is not to go on.
 func (p *batchPart) inSavepoint(ctx context.Context, tx *handlertx.Tx, at int) (failure, err error) {
 	savepoint, err := tx.Savepoint(ctx)
 	if err != nil {
 		return nil, err
 	}
-	failure = p.fn(ctx, savepoint.Handed(), []int{at}) // it ends a savepoint of ours as little as a transaction
+	failure = p.call(ctx, savepoint.Handed(), []int{at}) // it ends a savepoint of ours as little as a transaction
 	conn := tx.PgConn()
 	if failure == nil && conn.TxStatus() == handlertx.StatusAborted {
 		failure = errHiddenFailure

@@ -22,7 +22,8 @@ type batch struct {
 
 	results  []Result
 	open     []bool        // which of them are still to be settled
-	attempts []int         // how often the handler had each message
+	attempts []int         // how often the handler was called with each message
+	ran      []bool        // which were claimed while the handler ran with any: a hidden COMMIT records them all
 	event    DeliveryEvent // durations
 }
 
@@ -30,7 +31,8 @@ type batch struct {
 func (g *Guard) batch(ctx context.Context, ids []string, o options, fn batchHandler) []Result {
 	b := &batch{
 		g: g, fn: fn, savepoints: o.savepoints, wait: g.wait,
-		results: make([]Result, len(ids)), open: make([]bool, len(ids)), attempts: make([]int, len(ids)),
+		results: make([]Result, len(ids)), open: make([]bool, len(ids)),
+		attempts: make([]int, len(ids)), ran: make([]bool, len(ids)),
 	}
 	defer b.tell(ctx, o.observer, time.Now())
 	originals, copies := b.splitCopies(ctx, ids)
