@@ -40,8 +40,8 @@ type conformanceCase struct {
 	}
 }
 
-// conformance returns the folder of the shared conformance data, and its manifest. It skips the test when there is none, unless the
-// folder was asked for by name.
+// conformance returns the folder of the shared conformance data, and its manifest. It skips the test when there is none,
+// unless the folder was asked for by name.
 func conformance(t *testing.T) (string, manifest) {
 	t.Helper()
 	dir, named := os.LookupEnv("TXIDEM_CONFORMANCE")

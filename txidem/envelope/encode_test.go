@@ -40,14 +40,15 @@ func TestRoundTrip(t *testing.T) {
 
 func TestEncodeWritesTheCanonicalForm(t *testing.T) {
 	t.Parallel()
-	body := ` { "urn" : "u", "extra": 1, "dead_letter": {"reason":"poison"}, "meta": {"extra":1, "schema_version":1, "id":"\u0069<&>"} } `
+	body := ` { "urn" : "u", "dead_letter": {"reason":"poison"}, "meta": {"schema_version":1, "id":"\u0069<&>"} } `
 	e, err := envelope.Decode([]byte(body))
 	require.NoError(t, err)
 	canonical, err := envelope.Encode(e)
 	require.NoError(t, err)
 	assert.Equal(t, `{"job":"u","trace_id":"","data":{},`+
 		`"meta":{"id":"i<&>","queue":"","lang":"","schema_version":1,"created_at":0},"attempts":0,`+
-		`"dead_letter":{"reason":"poison","error":null,"exception":null,"failed_at":0,"original_queue":"","attempts":0}}`, string(canonical))
+		`"dead_letter":{"reason":"poison","error":null,"exception":null,"failed_at":0,"original_queue":"","attempts":0}}`,
+		string(canonical))
 }
 
 func TestEncodeData(t *testing.T) {
@@ -89,6 +90,10 @@ func TestEncodeRefuses(t *testing.T) {
 	letter := func(d envelope.DeadLetter) func(*envelope.Envelope) {
 		return func(e *envelope.Envelope) { e.DeadLetter = &d }
 	}
+	const originalQueue = "dead_letter.original_queue"
+	version := func(n int) func(*envelope.Envelope) {
+		return func(e *envelope.Envelope) { e.Meta.SchemaVersion = n }
+	}
 	data := func(text string) func(*envelope.Envelope) {
 		return func(e *envelope.Envelope) { e.Data = json.RawMessage(text) }
 	}
@@ -98,8 +103,9 @@ func TestEncodeRefuses(t *testing.T) {
 		field string
 	}{
 		"no job":                {func(e *envelope.Envelope) { e.Job = "" }, envelope.ErrNoJob, "job"},
-		"no version":            {func(e *envelope.Envelope) { e.Meta.SchemaVersion = 0 }, envelope.ErrUnsupportedVersion, "meta.schema_version"},
-		"version 2":             {func(e *envelope.Envelope) { e.Meta.SchemaVersion = 2 }, envelope.ErrUnsupportedVersion, "meta.schema_version"},
+		"no version":            {version(0), envelope.ErrUnsupportedVersion, "meta.schema_version"},
+		"version 2":             {version(2), envelope.ErrUnsupportedVersion, "meta.schema_version"},
+		"version -1":            {version(-1), envelope.ErrUnsupportedVersion, "meta.schema_version"},
 		"attempts":              {func(e *envelope.Envelope) { e.Attempts = -1 }, envelope.ErrMalformed, "attempts"},
 		"created_at":            {func(e *envelope.Envelope) { e.Meta.CreatedAt = -1 }, envelope.ErrMalformed, "meta.created_at"},
 		"failed_at":             {letter(envelope.DeadLetter{FailedAt: -1}), envelope.ErrMalformed, "dead_letter.failed_at"},
@@ -112,7 +118,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"UTF-8: reason":         {letter(envelope.DeadLetter{Reason: bad}), envelope.ErrAmbiguous, "dead_letter.reason"},
 		"UTF-8: error":          {letter(envelope.DeadLetter{Error: &bad}), envelope.ErrAmbiguous, "dead_letter.error"},
 		"UTF-8: exception":      {letter(envelope.DeadLetter{Exception: &bad}), envelope.ErrAmbiguous, "dead_letter.exception"},
-		"UTF-8: original queue": {letter(envelope.DeadLetter{OriginalQueue: bad}), envelope.ErrAmbiguous, "dead_letter.original_queue"},
+		"UTF-8: original queue": {letter(envelope.DeadLetter{OriginalQueue: bad}), envelope.ErrAmbiguous, originalQueue},
 		"UTF-8: letter's lang":  {letter(envelope.DeadLetter{Lang: bad}), envelope.ErrAmbiguous, "dead_letter.lang"},
 		"UTF-8: data":           {data("{\"a\":\"\xff\"}"), envelope.ErrAmbiguous, "data"},
 		"surrogate in data":     {data(`{"a":"\ud800"}`), envelope.ErrAmbiguous, ""},
