@@ -95,8 +95,8 @@ type Settlement struct {
 	// After is when to deliver the message again; 0 unless Action is Redeliver.
 	After time.Duration
 
-	// InFlight says that a copy of the message is being processed. The redelivery waits for that and is no failure: where
-	// the broker counts deliveries and drops a message after so many, it should not count.
+	// InFlight says that the error is ErrInFlight: a copy of the message is at work, as far as was seen, and this is no
+	// failure: where the broker counts deliveries and drops a message after so many, it should not count.
 	InFlight bool
 }
 

@@ -2,6 +2,7 @@ package envelope
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 )
@@ -17,21 +18,25 @@ var (
 //
 // It refuses, with an [*Error] and a zero Envelope:
 //   - what is not exactly one JSON object (ErrMalformed);
-//   - invalid UTF-8 and lone surrogates (\ud800 without its other half) in any string or key of the body, data included (ErrAmbiguous);
-//   - in the top-level object, meta and dead_letter: the same key twice, or a key that equals one of the envelope's own but for its
-//     case (ErrAmbiguous);
+//   - invalid UTF-8 and lone surrogates (\ud800 without its other half) in any string or key of the body, data included
+//     (ErrAmbiguous);
+//   - in the top-level object, meta and dead_letter: the same key twice, or a key that equals one of the envelope's own but
+//     for its case (ErrAmbiguous);
 //   - a body without job and urn, or with an empty one (ErrNoJob), and one where both are there and differ (ErrAmbiguous);
-//   - a meta.schema_version that is missing or not SchemaVersion (ErrUnsupportedVersion);
-//   - a member of the wrong type; above all a meta.id that is a number, since 1 and 1.0 may or may not be the same id (ErrMalformed);
-//   - counts and times that are negative, too large for their Go type, or written with a fraction or an exponent (ErrMalformed).
+//   - a meta.schema_version that is missing, or another integer than SchemaVersion (ErrUnsupportedVersion);
+//   - a member of the wrong type; above all a meta.id that is a number, since 1 and 1.0 may or may not be the same id
+//     (ErrMalformed);
+//   - a version, count or time that is written in quotes, with a fraction or with an exponent, and a count or time that is
+//     negative or too large for its Go type (ErrMalformed).
 //
-// It accepts the rest. null means that the member is missing. A missing or empty meta.id gives the id "": such a message cannot be
-// deduplicated, and what to do with it is the consumer's decision. An id is decoded verbatim, a NUL in it too. Other missing
-// members read as zero values, trace_id and data included, though the schema requires them; the schema's formats and enumerations
-// are not checked. Inside data a key may occur twice: its bytes are handed on as they are, so nothing is lost, and its
-// interpretation is the handler's.
+// It accepts the rest. null means that the member is missing. A missing or empty meta.id gives the id "": such a message
+// cannot be deduplicated, and what to do with it is the consumer's decision. An id is decoded verbatim, a NUL in it too.
+// Other missing members read as zero values, trace_id and data included, though the schema requires them; the schema's
+// formats and enumerations are not checked. Inside data a key may occur twice: its bytes are handed on as they are, so
+// nothing is lost, and its interpretation is the handler's.
 //
-// Unknown members are ignored and not kept: Encode does not write them. To send a message on unchanged, send its body.
+// Members that this package does not know, of the top-level object, meta and dead_letter, are kept for [Encode] and not
+// interpreted. They belong to the Envelope, Meta or DeadLetter in which they were found and go where its copies go.
 func Decode(body []byte) (Envelope, error) {
 	if err := checkSyntax(body); err != nil {
 		return Envelope{}, err
@@ -46,8 +51,9 @@ func Decode(body []byte) (Envelope, error) {
 	return decodeEnvelope(top)
 }
 
-// Accepts reports whether Decode would succeed, for routers that only need to know whether a body is an envelope. It does
-// all the work of Decode: a caller that wants the envelope too should call Decode alone.
+// Accepts reports whether Decode would read body. It is for who passes messages on and does not read them: a bridge
+// between two brokers, or a check in front of a queue, that parks a body which every consumer would refuse and sends the
+// others on byte by byte. It does all the work of Decode: who wants the envelope, or why it was refused, calls Decode alone.
 func Accepts(body []byte) bool {
 	_, err := Decode(body)
 	return err == nil
@@ -84,6 +90,7 @@ func decodeEnvelope(top object) (Envelope, error) {
 		Meta:       meta,
 		Attempts:   r.count("attempts"),
 		DeadLetter: letter,
+		unknown:    top.unknown,
 	}
 	if r.err != nil {
 		return Envelope{}, r.err
@@ -106,6 +113,7 @@ func decodeMeta(top object) (Meta, error) {
 		Queue:         r.text("queue"),
 		Lang:          r.text("lang"),
 		CreatedAt:     r.millis("created_at"),
+		unknown:       members.unknown,
 	}
 	return m, r.err
 }
@@ -128,6 +136,7 @@ func decodeDeadLetter(top object) (*DeadLetter, error) {
 		OriginalQueue: r.text("original_queue"),
 		Attempts:      r.count("attempts"),
 		Lang:          r.text("lang"),
+		unknown:       members.unknown,
 	}
 	return d, r.err
 }
@@ -139,29 +148,36 @@ func (r *reader) job() string {
 	case r.err != nil:
 		return ""
 	case job != nil && urn != nil && *job != *urn:
-		r.fail(ErrAmbiguous, "job", "job and urn differ, so it is unclear what the message is; make the producer send job alone")
+		r.fail(ErrAmbiguous, "job", "job and urn differ, so it is unclear what the message is; "+
+			"make the producer send job alone")
 	case job == nil:
 		job = urn
 	}
 	if job == nil || *job == "" {
-		r.fail(ErrNoJob, "job", "neither job nor its alias urn names the message; the body may be no envelope: make the producer set job")
+		r.fail(ErrNoJob, "job", "neither job nor its alias urn names the message; the body may be no envelope: "+
+			"make the producer set job")
 		return ""
 	}
 	return *job
 }
 
-// version reads schema_version, the one number that says whether the others mean what we think.
+// version reads schema_version, the one number that says whether the others mean what we think. An integer of any size is
+// a version, and but for one of them a version that we do not read.
 func (r *reader) version() int {
-	if _, ok := r.member("schema_version"); !ok {
-		r.fail(ErrUnsupportedVersion, "schema_version", fmt.Sprintf(
+	const key = "schema_version"
+	raw, ok := r.member(key)
+	if !ok {
+		r.fail(ErrUnsupportedVersion, key, fmt.Sprintf(
 			"the version is missing; the body may be no envelope: make the producer set it to %d", SchemaVersion))
 		return 0
 	}
-	version := r.integer("schema_version", strconv.IntSize)
-	if version != SchemaVersion {
-		r.fail(ErrUnsupportedVersion, "schema_version", fmt.Sprintf(
-			"the version is %d and this consumer reads %d only; the producer is newer, or wrong: upgrade the consumer, or fix the producer",
-			version, SchemaVersion))
+	version, err := strconv.Atoi(string(raw))
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		r.fail(ErrMalformed, key, notInteger)
+	case version != SchemaVersion:
+		r.fail(ErrUnsupportedVersion, key, fmt.Sprintf("the version is %s and this consumer reads %d only; "+
+			"the producer is newer, or wrong: upgrade the consumer, or fix the producer", clip(string(raw)), SchemaVersion))
 	}
-	return int(version)
+	return version
 }

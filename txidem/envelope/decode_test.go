@@ -23,9 +23,6 @@ const deadLettered = `{"job":"urn:babel:orders:created","trace_id":"trace-1","da
 	`"dead_letter":{"reason":"failed","error":"timeout","exception":null,"failed_at":1749132730000,` +
 	`"original_queue":"orders","attempts":3,"lang":"php"}}`
 
-// zeros make a number larger than any Go type holds.
-var zeros = strings.Repeat("0", 400)
-
 // replace changes body in one place, and fails where it would change nothing.
 func replace(t *testing.T, body, from, to string) []byte {
 	t.Helper()
@@ -81,6 +78,8 @@ func kinds(err error) []error {
 	return match
 }
 
+var many0 = strings.Repeat("0", 400)
+
 // refusals change one place of a valid body each.
 var refusals = map[string]struct {
 	from, to string
@@ -101,6 +100,9 @@ var refusals = map[string]struct {
 	"trace_id is a list":   {`"trace-1"`, `["trace-1"]`, envelope.ErrMalformed, "trace_id"},
 	"error is a number":    {`"timeout"`, `5`, envelope.ErrMalformed, "dead_letter.error"},
 	"version is a string":  {`"schema_version":1`, `"schema_version":"1"`, envelope.ErrMalformed, "meta.schema_version"},
+	"version fractional":   {`"schema_version":1`, `"schema_version":1.0`, envelope.ErrMalformed, "meta.schema_version"},
+	"version exponent":     {`"schema_version":1`, `"schema_version":1e0`, envelope.ErrMalformed, "meta.schema_version"},
+	"version is true":      {`"schema_version":1`, `"schema_version":true`, envelope.ErrMalformed, "meta.schema_version"},
 	"attempts negative":    {`"attempts":3,"dead`, `"attempts":-1,"dead`, envelope.ErrMalformed, "attempts"},
 	"attempts fractional":  {`"attempts":3,"dead`, `"attempts":3.0,"dead`, envelope.ErrMalformed, "attempts"},
 	"attempts exponent":    {`"attempts":3,"dead`, `"attempts":3e0,"dead`, envelope.ErrMalformed, "attempts"},
@@ -108,7 +110,7 @@ var refusals = map[string]struct {
 	"attempts in quotes":   {`"attempts":3,"dead`, `"attempts":"3","dead`, envelope.ErrMalformed, "attempts"},
 	"created_at negative":  {`"created_at":1749132727000`, `"created_at":-1`, envelope.ErrMalformed, "meta.created_at"},
 	"created_at fraction":  {`"created_at":1749132727000`, `"created_at":1.5`, envelope.ErrMalformed, "meta.created_at"},
-	"created_at too large": {`"created_at":1749132727000`, `"created_at":1` + zeros, envelope.ErrMalformed, "meta.created_at"},
+	"created_at too large": {`"created_at":1`, `"created_at":1` + many0, envelope.ErrMalformed, "meta.created_at"},
 	"failed_at negative":   {`"failed_at":1749132730000`, `"failed_at":-1`, envelope.ErrMalformed, "dead_letter.failed_at"},
 	"letter's attempts":    {`"attempts":3,"lang"`, `"attempts":-3,"lang"`, envelope.ErrMalformed, "dead_letter.attempts"},
 
@@ -126,7 +128,7 @@ var refusals = map[string]struct {
 	"URN":                     {`"trace_id"`, `"URN":"urn:other","trace_id"`, envelope.ErrAmbiguous, "URN"},
 	"unknown key twice":       {`"id":"id-1"`, `"id":"id-1","x":1,"x":1`, envelope.ErrAmbiguous, "meta.x"},
 	"unknown key twice, top":  {`"trace_id"`, `"x":1,"x":1,"trace_id"`, envelope.ErrAmbiguous, "x"},
-	"reason twice":            {`"failed"`, `"failed","reason":"poison"`, envelope.ErrAmbiguous, "dead_letter.reason"},
+	"reason twice":            {`"reason":"failed"`, `"reason":"a","reason":"b"`, envelope.ErrAmbiguous, "dead_letter.reason"},
 	"Reason":                  {`"reason":"failed"`, `"Reason":"failed"`, envelope.ErrAmbiguous, "dead_letter.Reason"},
 	"job and urn differ":      {`"trace_id"`, `"urn":"urn:other","trace_id"`, envelope.ErrAmbiguous, "job"},
 	"job empty, urn not":      {`"job":"urn:babel:orders:created"`, `"job":"","urn":"urn:other"`, envelope.ErrAmbiguous, "job"},
@@ -149,6 +151,8 @@ var refusals = map[string]struct {
 	"urn is empty":    {`"job":"urn:babel:orders:created"`, `"urn":""`, envelope.ErrNoJob, "job"},
 	"version 2":       {`"schema_version":1`, `"schema_version":2`, envelope.ErrUnsupportedVersion, "meta.schema_version"},
 	"version 0":       {`"schema_version":1`, `"schema_version":0`, envelope.ErrUnsupportedVersion, "meta.schema_version"},
+	"version -1":      {`"schema_version":1`, `"schema_version":-1`, envelope.ErrUnsupportedVersion, "meta.schema_version"},
+	"version is huge": {`_version":1`, `_version":1` + many0, envelope.ErrUnsupportedVersion, "meta.schema_version"},
 	"version is null": {`"schema_version":1`, `"schema_version":null`, envelope.ErrUnsupportedVersion, "meta.schema_version"},
 	"no version":      {`,"schema_version":1`, ``, envelope.ErrUnsupportedVersion, "meta.schema_version"},
 	"no meta":         {`"meta":{`, `"other":{`, envelope.ErrUnsupportedVersion, "meta.schema_version"},
@@ -293,7 +297,15 @@ func TestErrorText(t *testing.T) {
 	t.Parallel()
 	_, err := envelope.Decode(replace(t, valid, `"id-1"`, `1`))
 	require.EqualError(t, err,
-		"malformed envelope: meta.id: this is not a string, and must be one: make the producer send it in quotes")
+		"envelope: malformed: meta.id: this is not a string, and must be one: make the producer send it in quotes")
+
+	_, err = envelope.Decode(replace(t, valid, `"id":"id-1"`, `"a\n\u202eb":1,"a\n\u202eb":2`))
+	require.ErrorContains(t, err, `envelope: ambiguous: "meta.a\n\u202eb": the key occurs twice`)
+	require.NotContains(t, err.Error(), "\n")
+
+	_, err = envelope.Decode(replace(t, valid, `"schema_version":1`, `"schema_version":1`+many0))
+	require.ErrorContains(t, err, "envelope: unsupported version: meta.schema_version: the version is 1000")
+	require.Less(t, len(err.Error()), 300, "a long version is quoted in part")
 
 	_, err = envelope.Decode(replace(t, valid, `id-1`, `ab\ud800`))
 	at := strings.Index(valid, "id-1") + len("ab")

@@ -7,18 +7,25 @@ import (
 )
 
 // Encode writes e in the canonical form: one line of JSON, the members in the order job, trace_id, data, meta, attempts, and
-// dead_letter only when it is there; never urn. Strings are not HTML-escaped. Data that is nil, empty or null becomes {}; otherwise
-// only the white space between its tokens is dropped.
+// dead_letter only when it is there; never urn. Strings are not HTML-escaped. Data that is nil, empty or null becomes {};
+// otherwise only the white space between its tokens is dropped.
 //
-// It refuses what Decode would refuse, with the same kinds of [*Error], so that what it returns always decodes, and to the same id.
-// It reads its output back to make sure of that. Like Decode, it does not check the formats and enumerations of the schema.
+// What Decode found and does not know is written behind the members of its object, in the order of the body, and as
+// untouched as data: so a message can be decoded, counted up and sent on by a consumer that is older than its producer.
+//
+// It refuses what Decode would refuse, with the same kinds of [*Error], so that what it returns always decodes, and to the
+// same id. It reads its output back to make sure of that. Like Decode, it does not check the formats and enumerations of
+// the schema.
 func Encode(e Envelope) ([]byte, error) {
 	if err := checkStrings(e); err != nil {
 		return nil, err
 	}
 	body, err := marshal(e)
 	if err != nil {
-		return nil, &Error{Kind: ErrMalformed, Field: "data", Detail: "this is not JSON, or is nested too deeply: set Data to a JSON object", Cause: err}
+		return nil, &Error{
+			Kind: ErrMalformed, Field: "data", Cause: err,
+			Detail: "this is not JSON, or is nested too deeply: set Data to a JSON object",
+		}
 	}
 	if _, err := Decode(body); err != nil {
 		return nil, err
@@ -26,19 +33,31 @@ func Encode(e Envelope) ([]byte, error) {
 	return body, nil
 }
 
-// marshal leaves the order and names of the members to the struct tags.
+// wire is an Envelope as it is written: the order and names of the members are those of its fields.
+type wire struct {
+	Job        string          `json:"job"`
+	TraceID    string          `json:"trace_id"`
+	Data       json.RawMessage `json:"data"`
+	Meta       json.RawMessage `json:"meta"`
+	Attempts   int             `json:"attempts"`
+	DeadLetter json.RawMessage `json:"dead_letter,omitempty"`
+}
+
 func marshal(e Envelope) ([]byte, error) {
-	type plain Envelope // without MarshalJSON, which would call Encode again
+	w := wire{Job: e.Job, TraceID: e.TraceID, Data: e.Data, Attempts: e.Attempts}
 	if data := bytes.TrimSpace(e.Data); len(data) == 0 || string(data) == "null" {
-		e.Data = json.RawMessage("{}")
+		w.Data = json.RawMessage("{}")
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(plain(e)); err != nil {
+	var err error
+	if w.Meta, err = withUnknown(e.Meta, e.Meta.unknown); err != nil {
 		return nil, err
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+	if d := e.DeadLetter; d != nil {
+		if w.DeadLetter, err = withUnknown(d, d.unknown); err != nil {
+			return nil, err
+		}
+	}
+	return withUnknown(w, e.unknown)
 }
 
 // checkStrings refuses what cannot be refused afterwards: encoding/json replaces invalid UTF-8 while it writes.

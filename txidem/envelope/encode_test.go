@@ -40,8 +40,7 @@ func TestRoundTrip(t *testing.T) {
 
 func TestEncodeWritesTheCanonicalForm(t *testing.T) {
 	t.Parallel()
-	body := ` { "urn" : "u", "extra": 1, "dead_letter": {"reason":"poison"},
-		"meta": {"extra":1, "schema_version":1, "id":"\u0069<&>"} } `
+	body := ` { "urn" : "u", "dead_letter": {"reason":"poison"}, "meta": {"schema_version":1, "id":"\u0069<&>"} } `
 	e, err := envelope.Decode([]byte(body))
 	require.NoError(t, err)
 	canonical, err := envelope.Encode(e)
@@ -91,13 +90,13 @@ func TestEncodeRefuses(t *testing.T) {
 	letter := func(d envelope.DeadLetter) func(*envelope.Envelope) {
 		return func(e *envelope.Envelope) { e.DeadLetter = &d }
 	}
-	data := func(text string) func(*envelope.Envelope) {
-		return func(e *envelope.Envelope) { e.Data = json.RawMessage(text) }
-	}
+	const originalQueue = "dead_letter.original_queue"
 	version := func(n int) func(*envelope.Envelope) {
 		return func(e *envelope.Envelope) { e.Meta.SchemaVersion = n }
 	}
-	badQueue := letter(envelope.DeadLetter{OriginalQueue: bad})
+	data := func(text string) func(*envelope.Envelope) {
+		return func(e *envelope.Envelope) { e.Data = json.RawMessage(text) }
+	}
 	for name, c := range map[string]struct {
 		spoil func(*envelope.Envelope)
 		kind  error
@@ -106,6 +105,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"no job":                {func(e *envelope.Envelope) { e.Job = "" }, envelope.ErrNoJob, "job"},
 		"no version":            {version(0), envelope.ErrUnsupportedVersion, "meta.schema_version"},
 		"version 2":             {version(2), envelope.ErrUnsupportedVersion, "meta.schema_version"},
+		"version -1":            {version(-1), envelope.ErrUnsupportedVersion, "meta.schema_version"},
 		"attempts":              {func(e *envelope.Envelope) { e.Attempts = -1 }, envelope.ErrMalformed, "attempts"},
 		"created_at":            {func(e *envelope.Envelope) { e.Meta.CreatedAt = -1 }, envelope.ErrMalformed, "meta.created_at"},
 		"failed_at":             {letter(envelope.DeadLetter{FailedAt: -1}), envelope.ErrMalformed, "dead_letter.failed_at"},
@@ -118,7 +118,7 @@ func TestEncodeRefuses(t *testing.T) {
 		"UTF-8: reason":         {letter(envelope.DeadLetter{Reason: bad}), envelope.ErrAmbiguous, "dead_letter.reason"},
 		"UTF-8: error":          {letter(envelope.DeadLetter{Error: &bad}), envelope.ErrAmbiguous, "dead_letter.error"},
 		"UTF-8: exception":      {letter(envelope.DeadLetter{Exception: &bad}), envelope.ErrAmbiguous, "dead_letter.exception"},
-		"UTF-8: original queue": {badQueue, envelope.ErrAmbiguous, "dead_letter.original_queue"},
+		"UTF-8: original queue": {letter(envelope.DeadLetter{OriginalQueue: bad}), envelope.ErrAmbiguous, originalQueue},
 		"UTF-8: letter's lang":  {letter(envelope.DeadLetter{Lang: bad}), envelope.ErrAmbiguous, "dead_letter.lang"},
 		"UTF-8: data":           {data("{\"a\":\"\xff\"}"), envelope.ErrAmbiguous, "data"},
 		"surrogate in data":     {data(`{"a":"\ud800"}`), envelope.ErrAmbiguous, ""},

@@ -13,26 +13,28 @@ const SchemaVersion = 1
 // An Envelope is a plain value; concurrent reads are safe, and concurrent writes are not. Copies share Data and DeadLetter.
 type Envelope struct {
 	// Job says what kind of message this is, a URN. Never empty after Decode.
-	Job string `json:"job"`
+	Job string
 
 	// TraceID is shared by all messages of one causal chain. It identifies no message.
-	TraceID string `json:"trace_id"`
+	TraceID string
 
 	// Data is the payload, a JSON object. Decode copies its bytes as they stand in the body; nil where data is missing or null.
-	Data json.RawMessage `json:"data"`
+	Data json.RawMessage
 
 	// Meta is what the producer said of the message.
-	Meta Meta `json:"meta"`
+	Meta Meta
 
 	// Attempts counts the deliveries as the transport sees them. Never negative after Decode.
-	Attempts int `json:"attempts"`
+	Attempts int
 
 	// DeadLetter is nil unless the message was dead-lettered.
-	DeadLetter *DeadLetter `json:"dead_letter,omitempty"`
+	DeadLetter *DeadLetter
+
+	unknown *unknown
 }
 
-// ID returns Meta.ID verbatim; it is empty when the message has none. The method expression Envelope.ID is a func(Envelope) string,
-// fit to be the id function of a wrapped handler.
+// ID returns Meta.ID verbatim; it is empty when the message has none. The method expression Envelope.ID is a
+// func(Envelope) string, fit to be the id function of a wrapped handler.
 func (e Envelope) ID() string { return e.Meta.ID }
 
 // MarshalJSON is [Encode], so that json.Marshal writes an Envelope in its canonical form too (json.Marshal adds its own HTML
@@ -65,6 +67,8 @@ type Meta struct {
 
 	// CreatedAt is the time of production in Unix milliseconds; 0 where it is missing. Never negative after Decode.
 	CreatedAt int64 `json:"created_at"`
+
+	unknown *unknown
 }
 
 // CreatedTime returns CreatedAt as a time in UTC, and the zero Time when CreatedAt is 0.
@@ -97,4 +101,6 @@ type DeadLetter struct {
 
 	// Lang is the language tag of the consumer that dead-lettered the message; empty where it is missing.
 	Lang string `json:"lang,omitempty"`
+
+	unknown *unknown
 }

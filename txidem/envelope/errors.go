@@ -1,27 +1,31 @@
 package envelope
 
-import "errors"
-
-// The kinds of refusal. Every error of this package is an [*Error] that matches exactly one of them by errors.Is. All are permanent:
-// the same body is refused again at every redelivery.
-var (
-	// ErrMalformed: the body is not one JSON object of the envelope's shape. Its syntax is broken, data follows it, it is nested
-	// too deeply for encoding/json, or a member has the wrong type or is out of range.
-	ErrMalformed = errors.New("malformed envelope")
-
-	// ErrAmbiguous: readers of JSON would disagree on what the body says, so two messages could become one. A string is not valid
-	// UTF-8 or holds half of a surrogate pair; a key of the envelope occurs twice or in another case; or job and urn differ.
-	ErrAmbiguous = errors.New("ambiguous envelope")
-
-	// ErrNoJob: neither job nor urn says what the message is.
-	ErrNoJob = errors.New("envelope without a job")
-
-	// ErrUnsupportedVersion: meta.schema_version is missing, or not SchemaVersion.
-	ErrUnsupportedVersion = errors.New("unsupported envelope version")
+import (
+	"errors"
+	"strconv"
 )
 
-// Error says what is wrong with an envelope, and where. Of the body, which may be confidential, it quotes keys that it refuses (their
-// beginning, when they are long), a schema_version, and the one character at which encoding/json stopped.
+// The kinds of refusal. Every error of this package is an [*Error] that matches exactly one of them by errors.Is. All are
+// permanent: the same body is refused again at every redelivery.
+var (
+	// ErrMalformed is returned when the body is not one JSON object of the envelope's shape. Its syntax is broken, data
+	// follows it, it is nested too deeply for encoding/json, or a member has the wrong type or is out of range.
+	ErrMalformed = errors.New("envelope: malformed")
+
+	// ErrAmbiguous is returned when readers of JSON would disagree on what the body says, so that two messages could become
+	// one. A string is not valid UTF-8 or holds half of a surrogate pair; a key of the envelope occurs twice or in another
+	// case; or job and urn differ.
+	ErrAmbiguous = errors.New("envelope: ambiguous")
+
+	// ErrNoJob is returned when neither job nor urn says what the message is.
+	ErrNoJob = errors.New("envelope: no job")
+
+	// ErrUnsupportedVersion is returned when meta.schema_version is missing, or another integer than SchemaVersion.
+	ErrUnsupportedVersion = errors.New("envelope: unsupported version")
+)
+
+// Error says what is wrong with an envelope, and where. Of the body, which may be confidential, it quotes keys that it
+// refuses and a schema_version (their beginning, when they are long), and the one character at which encoding/json stopped.
 type Error struct {
 	// Kind is one of the package's Err variables.
 	Kind error
@@ -36,11 +40,11 @@ type Error struct {
 	Cause error
 }
 
-// Error returns the whole story in one line.
+// Error returns the whole story in one line, also where a key that is refused has several.
 func (e *Error) Error() string {
 	text := e.Kind.Error()
 	if e.Field != "" {
-		text += ": " + e.Field
+		text += ": " + printable(e.Field)
 	}
 	text += ": " + e.Detail
 	if e.Cause != nil {
@@ -55,4 +59,12 @@ func (e *Error) Unwrap() []error {
 		return []error{e.Kind}
 	}
 	return []error{e.Kind, e.Cause}
+}
+
+// printable quotes a path that a terminal or a log would not show as it is.
+func printable(path string) string {
+	if quoted := strconv.Quote(path); quoted[1:len(quoted)-1] != path {
+		return quoted
+	}
+	return path
 }

@@ -1,6 +1,8 @@
 package envelope_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -36,6 +38,64 @@ func ExampleEncode() {
 		Data: []byte(`{"order_id": 1042}`),
 		Meta: envelope.Meta{ID: "f1e2d3c4", Queue: "orders", Lang: "go", SchemaVersion: envelope.SchemaVersion},
 	})
-	fmt.Println(string(body), err)
-	// Output: {"job":"urn:babel:orders:created","trace_id":"","data":{"order_id":1042},"meta":{"id":"f1e2d3c4","queue":"orders","lang":"go","schema_version":1,"created_at":0},"attempts":0} <nil>
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var indented bytes.Buffer
+	_ = json.Indent(&indented, body, "", "  ")
+	fmt.Println(indented.String())
+	// Output:
+	// {
+	//   "job": "urn:babel:orders:created",
+	//   "trace_id": "",
+	//   "data": {
+	//     "order_id": 1042
+	//   },
+	//   "meta": {
+	//     "id": "f1e2d3c4",
+	//     "queue": "orders",
+	//     "lang": "go",
+	//     "schema_version": 1,
+	//     "created_at": 0
+	//   },
+	//   "attempts": 0
+	// }
+}
+
+// A retry sends the message on with its attempts counted up, and with what newer producers have put into it.
+func ExampleEncode_retry() {
+	e, err := envelope.Decode([]byte(`{"job":"u","priority":7,"meta":{"id":"a","schema_version":1,"tenant":"x"}}`))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	e.Attempts++
+	body, err := envelope.Encode(e)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, text := range []string{`"attempts":1`, `"priority":7`, `"tenant":"x"`} {
+		fmt.Println(bytes.Contains(body, []byte(text)))
+	}
+	// Output:
+	// true
+	// true
+	// true
+}
+
+// A bridge parks what no consumer would read, and sends everything else on as it is.
+func ExampleAccepts() {
+	for _, body := range []string{`{"job":"u","meta":{"schema_version":1}}`, `{"job":"u"}`, `<job>`} {
+		if envelope.Accepts([]byte(body)) {
+			fmt.Println("send on", body)
+		} else {
+			fmt.Println("park", body)
+		}
+	}
+	// Output:
+	// send on {"job":"u","meta":{"schema_version":1}}
+	// park {"job":"u"}
+	// park <job>
 }

@@ -8,10 +8,23 @@ import (
 	"strings"
 )
 
-// object holds the known members of a JSON object, by their exact keys.
+// object holds the known members of a JSON object, by their exact keys, and the others as they are.
 type object struct {
 	path    string
 	members map[string]json.RawMessage
+	unknown *unknown // nil when there is none
+}
+
+// keep keeps a member of the object.
+func (o *object) keep(key string, value json.RawMessage, known []string) {
+	if slices.Contains(known, key) {
+		o.members[key] = value
+		return
+	}
+	if o.unknown == nil {
+		o.unknown = new(unknown)
+	}
+	*o.unknown = append(*o.unknown, member{key, value})
 }
 
 // member returns a member's raw value. A member that is null counts as missing.
@@ -49,9 +62,7 @@ func readObject(path string, raw []byte, known []string) (object, error) {
 			return object{}, err
 		}
 		seen[key] = true
-		if slices.Contains(known, key) {
-			o.members[key] = value
-		}
+		o.keep(key, value, known)
 	}
 	return o, nil
 }
@@ -75,7 +86,8 @@ func (o object) checkKey(key string, known []string, seen map[string]bool) error
 	if seen[key] {
 		return &Error{
 			Kind: ErrAmbiguous, Field: o.field(clip(key)),
-			Detail: "the key occurs twice, and readers disagree on which one counts; something on the way adds it again: fix the producer",
+			Detail: "the key occurs twice, and readers disagree on which one counts; something on the way adds it again: " +
+				"fix the producer",
 		}
 	}
 	for _, k := range known {

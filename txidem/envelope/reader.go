@@ -47,6 +47,9 @@ func (r *reader) count(key string) int { return int(r.integer(key, strconv.IntSi
 // millis reads a time in Unix milliseconds; 0 when it is missing.
 func (r *reader) millis(key string) int64 { return r.integer(key, 64) }
 
+// notInteger is what is wrong with a number that cannot be read as one.
+const notInteger = "this is not an integer, written without quotes, fraction and exponent: make the producer send one"
+
 func (r *reader) integer(key string, bits int) int64 {
 	raw, ok := r.member(key)
 	if !ok {
@@ -57,7 +60,7 @@ func (r *reader) integer(key string, bits int) int64 {
 	case errors.Is(err, strconv.ErrRange):
 		r.fail(ErrMalformed, key, "the number is too large; a counter or clock of the producer is wrong: fix the producer")
 	case err != nil:
-		r.fail(ErrMalformed, key, "this is not an integer, written without quotes, fraction and exponent: make the producer send one")
+		r.fail(ErrMalformed, key, notInteger)
 	case n < 0:
 		r.fail(ErrMalformed, key, "the number is negative; a counter or clock of the producer is wrong: fix the producer")
 	}
@@ -71,7 +74,8 @@ func (r *reader) data() json.RawMessage {
 		return nil
 	}
 	if !bytes.HasPrefix(raw, []byte("{")) {
-		r.fail(ErrMalformed, "data", "this is not a JSON object, and must be one; some languages write an empty map as []: fix the producer")
+		r.fail(ErrMalformed, "data", "this is not a JSON object, and must be one; some languages write an empty map as []: "+
+			"fix the producer")
 		return nil
 	}
 	return raw

@@ -14,7 +14,8 @@ const (
 	unitEscape  = len(`\u0000`)
 )
 
-// checkText refuses text that encoding/json would replace by U+FFFD, which makes different strings equal. body must be valid JSON.
+// checkText refuses text that encoding/json would replace by U+FFFD, which makes different strings equal. body must be
+// valid JSON.
 func checkText(body []byte) error {
 	if i := invalidUTF8(body); i < len(body) {
 		return &Error{Kind: ErrAmbiguous, Detail: fmt.Sprintf(
@@ -45,8 +46,8 @@ func invalidUTF8(text []byte) int {
 	return i
 }
 
-// loneSurrogate returns the offset of the first \u escape that stands for half of a surrogate pair without the other half next
-// to it, or len(body). In valid JSON a backslash occurs in strings only, where it begins an escape.
+// loneSurrogate returns the offset of the first \u escape that stands for half of a surrogate pair without the other half
+// next to it, or len(body). In valid JSON a backslash occurs in strings only, where it begins an escape.
 func loneSurrogate(body []byte) int {
 	for i := 0; i < len(body); {
 		next := bytes.IndexByte(body[i:], '\\')
@@ -63,8 +64,8 @@ func loneSurrogate(body []byte) int {
 	return len(body)
 }
 
-// escape returns the length of the escape that text begins with, both halves of a pair taken together, and whether it stands for a
-// character.
+// escape returns the length of the escape that text begins with, both halves of a pair taken together, and whether it
+// stands for a character.
 func escape(text []byte) (size int, ok bool) {
 	unit, ok := codeUnit(text)
 	if !ok {
