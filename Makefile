@@ -1,15 +1,15 @@
 # Needs Go with a C compiler, and Docker or a PostgreSQL server's binaries; see README, "Getting a server". test/versions needs
 # npm on Linux x64 as well, and lint downloads its linter.
 
-MODULES := . integration examples/payments
+MODULES := . integration integration/peers examples/payments
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 30s
 VERSIONS ?= 16 17 18
 FAULTS ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test/unit test/integration test/example test/imports test/faults test/versions soak soak/crash \
-	bench bench/quick bench/processor bench/size lint fmt cover fuzz tidy
+.PHONY: help demo test test/unit test/integration test/example test/peers test/imports test/faults test/versions \
+	soak soak/crash bench bench/quick bench/processor bench/size bench/peers lint fmt cover fuzz tidy
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -17,7 +17,7 @@ help: ## show this help
 demo: ## charge payments exactly once while workers are killed (ARGS='-messages 500 -seed 7')
 	cd examples/payments && go run . $(ARGS)
 
-test: test/unit test/integration test/example test/imports ## all tests, with the race detector
+test: test/unit test/integration test/example test/peers test/imports ## all tests, with the race detector
 
 test/unit: ## tests that need no server
 	go test -race ./...
@@ -28,6 +28,9 @@ test/integration: ## the suite against a PostgreSQL that it finds or starts
 
 test/example: ## the tests of the demo
 	cd examples/payments && go test -race ./...
+
+test/peers: ## the tests of the comparison with other libraries
+	cd integration/peers && GOWORK=off go test ./...
 
 test/imports: ## what a user of the library compiles: pgx, and nothing else
 	.ci/imports
@@ -57,11 +60,15 @@ bench/processor: ## what of it is processor time, in two minutes; printed only
 bench/size: ## a claim in tables of 0, 1 M and 10 M records; writes bench/size.json (a quarter of an hour, 10 GB of disk)
 	cd integration && go run ./bench -size -json bench/size.json $(ARGS)
 
+bench/peers: ## beside other libraries; writes peers/result.json (2 minutes; BABELQUEUE=/path/to/babelqueue-go adds that one)
+	integration/peers/run -json result.json $(ARGS)
+
 lint: ## golangci-lint with a closed list, gofumpt and go vet, in every module
-	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && go vet ./... && $(GOLANGCI_LINT) run --allow-parallel-runners ./...); done
+	@set -e; export GOWORK=off; for m in $(MODULES); do echo "lint $$m"; \
+		(cd $$m && go vet ./... && $(GOLANGCI_LINT) run --allow-parallel-runners ./...); done
 
 fmt: ## format every module
-	@set -e; for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) fmt ./...); done
+	@set -e; export GOWORK=off; for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) fmt ./...); done
 
 cover: ## coverage of the library by all tests, in cover.out
 	go test -coverpkg=./... -coverprofile=unit.out ./...
