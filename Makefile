@@ -1,7 +1,7 @@
 # Needs Go with a C compiler, and Docker or a PostgreSQL server's binaries; see README, "Getting a server". test/versions needs
 # npm on Linux x64 as well, and lint downloads its linter.
 
-MODULES := . integration examples/payments
+MODULES := . integration integration/peers examples/payments
 GOLANGCI_LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 30s
 VERSIONS ?= 14 15 16 17 18
@@ -9,8 +9,8 @@ FAULTS ?= .
 ROOT ?= .
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test/unit test/integration test/example test/imports test/faults test/versions soak soak/crash \
-	bench bench/quick bench/processor bench/size lint house fmt cover fuzz tidy
+.PHONY: help demo test test/unit test/integration test/example test/peers test/imports test/faults test/versions \
+	soak soak/crash bench bench/quick bench/processor bench/size bench/peers lint house fmt cover fuzz tidy
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
@@ -18,7 +18,7 @@ help: ## show this help
 demo: ## charge payments exactly once while workers are killed (ARGS='-messages 500 -seed 7')
 	cd examples/payments && go run . $(ARGS)
 
-test: test/unit test/integration test/example test/imports ## all tests but those of test/faults, with the race detector (counts of allocations without)
+test: test/unit test/integration test/example test/peers test/imports ## all tests but those of test/faults, with the race detector
 
 test/unit: ## tests that need no server
 	go test -race ./...
@@ -29,6 +29,9 @@ test/integration: ## the suite against a PostgreSQL that it finds or starts
 
 test/example: ## the tests of the demo
 	cd examples/payments && go test -race ./...
+
+test/peers: ## the tests of the comparison with other libraries
+	cd integration/peers && GOWORK=off go test -race ./...
 
 test/imports: ## what a user of the library compiles: pgx, and nothing else
 	.ci/imports
@@ -58,14 +61,18 @@ bench/processor: ## what of it is processor time, in two minutes; printed only
 bench/size: ## a claim in tables of 0, 1 M and 10 M records; writes bench/size.json (a quarter of an hour, 10 GB of disk)
 	cd integration && go run ./bench -size -json bench/size.json $(ARGS)
 
+bench/peers: ## beside other libraries; writes peers/result.json (2 minutes; BABELQUEUE=/path/to/babelqueue-go adds that one)
+	integration/peers/run -json result.json $(ARGS)
+
 lint: ## golangci-lint with a closed list, gofumpt and go vet, in every module
-	@set -e; for m in $(MODULES); do echo "lint $$m"; (cd $$m && go vet ./... && $(GOLANGCI_LINT) run --allow-parallel-runners ./...); done
+	@set -e; export GOWORK=off; for m in $(MODULES); do echo "lint $$m"; \
+		(cd $$m && go vet ./... && $(GOLANGCI_LINT) run --allow-parallel-runners ./...); done
 
 house: ## files, lines, function lengths and undocumented names of a checkout (ROOT=., this one)
 	@cd integration && go run ./house "$(abspath $(ROOT))"
 
 fmt: ## format every module
-	@set -e; for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) fmt ./...); done
+	@set -e; export GOWORK=off; for m in $(MODULES); do (cd $$m && $(GOLANGCI_LINT) fmt ./...); done
 
 cover: ## coverage of the library by the tests of all modules, without those of test/faults; in cover.out
 	go test -timeout 20m -coverpkg="$$(go list ./... | paste -sd, -)" -coverprofile=cover.out \
