@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/txidem/txidem-go/txidem"
 	"github.com/txidem/txidem-go/txidem/envelope"
 )
 
@@ -15,8 +16,8 @@ const (
 	Queue = "payments"
 )
 
-// ErrBadCommand says that a message does not command a charge. Every delivery of it fails in the same way.
-var ErrBadCommand = errors.New("payment: not a charge command")
+// ErrBadCommand says that a message does not command a charge. Every delivery of it fails in the same way: it is permanent.
+var ErrBadCommand = txidem.Permanent(errors.New("payment: not a charge command"))
 
 // Command orders one charge.
 type Command struct {

@@ -2,37 +2,33 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/txidem/txidem-go/examples/payments/payment"
 	"github.com/txidem/txidem-go/txidem"
 	"github.com/txidem/txidem-go/txidem/envelope"
 )
 
-// handleBody decodes the message and hands it to the handler.
+// handleBody decodes the message and hands it to the handler. No redelivery makes a body readable.
 func (w *worker) handleBody(ctx context.Context, body []byte) error {
 	msg, err := envelope.Decode(body)
 	if err != nil {
-		return err
+		return txidem.Permanent(err)
 	}
 	return w.handle(ctx, msg)
 }
 
-// settle tells the broker what became of a delivery: processed or a duplicate, hopeless, or to be made again, at once
-// unless txidem knows a better time. The stream keeps a message that was given up.
+// settle tells the broker what became of a delivery: done with, to be delivered again after a while, or never again. The
+// stream keeps a message that was given up.
 func settle(msg jetstream.Msg, err error) error {
-	switch delay := txidem.RetryAfter(err); {
-	case err == nil:
+	switch s := txidem.Settle(err, deliveries(msg)); s.Action {
+	case txidem.Ack:
 		err = msg.Ack()
-	case hopeless(err):
+	case txidem.Park:
 		err = msg.TermWithReason(err.Error())
-	case delay > 0:
-		err = msg.NakWithDelay(delay)
 	default:
-		err = msg.Nak()
+		err = msg.NakWithDelay(s.After)
 	}
 	if err != nil {
 		return fmt.Errorf("worker: settle a delivery: %w", err)
@@ -40,8 +36,11 @@ func settle(msg jetstream.Msg, err error) error {
 	return nil
 }
 
-// hopeless reports whether the message would fail at every delivery.
-func hopeless(err error) bool {
-	var refused *envelope.Error
-	return errors.As(err, &refused) || errors.Is(err, payment.ErrBadCommand) || !txidem.Retryable(err)
+// deliveries says how often the broker has delivered the message, or 0 when it does not say.
+func deliveries(msg jetstream.Msg) int {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return 0
+	}
+	return int(min(meta.NumDelivered, 1000)) //nolint:gosec // bounded
 }
