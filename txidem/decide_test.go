@@ -155,11 +155,12 @@ func TestDecideWhatLooksAlike(t *testing.T) {
 	unsupported := &pgconn.PgError{Severity: "ERROR", Code: pgerr.FeatureNotSupported}
 	stalePlan := &pgconn.PgError{Severity: "ERROR", Code: pgerr.FeatureNotSupported, Routine: "RevalidateCachedQuery"}
 	for name, e := range map[string]example{
-		"a statement that no server supports": {failure{phase: phaseHandler, err: unsupported}, finalHandler},
-		"a plan whose table was altered":      {failure{phase: phaseHandler, err: stalePlan}, rerunStale},
-		"a wrong password":                    {failure{phase: phaseOpen, err: connectError("28P01")}, final},
-		"no pg_hba.conf entry":                {failure{phase: phaseOpen, err: connectError("28000")}, final},
-		"an unknown database":                 {failure{phase: phaseOpen, err: connectError("3D000")}, final},
+		"an idle timeout of another database's": {failure{phase: phaseHandler, err: errIdleEnd}, finalHandler},
+		"a statement that no server supports":   {failure{phase: phaseHandler, err: unsupported}, finalHandler},
+		"a plan whose table was altered":        {failure{phase: phaseHandler, err: stalePlan}, rerunStale},
+		"a wrong password":                      {failure{phase: phaseOpen, err: connectError("28P01")}, final},
+		"no pg_hba.conf entry":                  {failure{phase: phaseOpen, err: connectError("28000")}, final},
+		"an unknown database":                   {failure{phase: phaseOpen, err: connectError("3D000")}, final},
 		"a database that takes no connections": {
 			failure{phase: phaseOpen, err: connectError("55000")}, retryWhenBack,
 		},
@@ -204,6 +205,15 @@ func TestDecideWhatLooksAlike(t *testing.T) {
 			require.Equal(t, e.want, got, ruleFor(&e.failure).name)
 		})
 	}
+}
+
+// A timeout that ended another session is not said to be this one's.
+func TestTooSlowIsAboutThisSession(t *testing.T) {
+	t.Parallel()
+	_, err := decide(failure{phase: phaseHandler, err: errIdleEnd})
+	require.Equal(t, errIdleEnd, err)
+	_, err = decide(failure{phase: phaseHandler, err: errIdleEnd, closed: true})
+	require.ErrorContains(t, err, "IdleLimit")
 }
 
 // connectError is what pgx returns when the server refused the session. pgconn.ConnectError keeps its cause to itself.
