@@ -61,7 +61,8 @@ func (c *client) handClaimed(ctx context.Context, id string) (txidem.Outcome, er
 	return outcome, err
 }
 
-// handRows is handClaimed for many messages: BEGIN, claims, handler, COMMIT. A bare INSERT of the claims: about the least that they can cost.
+// handRows is handClaimed for many messages: BEGIN, claims, handler, COMMIT. A bare INSERT of the claims is about the least
+// that they can cost.
 func (c *client) handRows(ctx context.Context, ids []string) (all tally, err error) {
 	err = pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, handClaims, ids, consumer)
