@@ -46,7 +46,7 @@ func kindOf(contender string) int {
 	switch {
 	case strings.HasSuffix(contender, "no dedupe"):
 		return 0
-	case contender == handClaimedName, contender == handSeenName:
+	case contender == handClaimedName, contender == handSeenName, contender == handRowsName:
 		return 1
 	default:
 		return 2

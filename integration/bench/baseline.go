@@ -12,10 +12,13 @@ import (
 const (
 	handClaim = `INSERT INTO txidem_messages (message_id, consumer, processed_at) VALUES ($1::text, $2::text, now())
 ON CONFLICT (message_id, consumer) DO NOTHING`
+	handClaims = `INSERT INTO txidem_messages (message_id, consumer, processed_at)
+SELECT id, $2::text, now() FROM unnest($1::text[]) AS id
+ON CONFLICT (message_id, consumer) DO NOTHING RETURNING message_id`
 	handSeen = `SELECT EXISTS (SELECT FROM txidem_messages WHERE message_id = $1::text AND consumer = $2::text)`
 )
 
-// baselines are what is written without the library: the limits, which do not dedupe, and the two usual ways.
+// baselines are what is written without the library: the limits, which do not dedupe, and the usual ways.
 func (c *client) baselines() []contender {
 	return []contender{
 		single(plainName, false, c.plain),
@@ -23,6 +26,7 @@ func (c *client) baselines() []contender {
 		{name: plainRowsName, batch: 100, deliver: c.plainRows},
 		single(handClaimedName, true, c.handClaimed),
 		single(handSeenName, true, c.handSeen),
+		{name: handRowsName, batch: 100, records: true, deliver: c.handRows},
 	}
 }
 
@@ -55,6 +59,24 @@ func (c *client) handClaimed(ctx context.Context, id string) (txidem.Outcome, er
 		return effect(ctx, tx, id)
 	})
 	return outcome, err
+}
+
+// handRows is handClaimed for many messages: BEGIN, claims, handler, COMMIT. A bare INSERT of the claims is about the least
+// that they can cost.
+func (c *client) handRows(ctx context.Context, ids []string) (all tally, err error) {
+	err = pgx.BeginFunc(ctx, c.pool, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, handClaims, ids, consumer)
+		if err != nil {
+			return err
+		}
+		fresh, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		all = tally{len(fresh), len(ids) - len(fresh)}
+		if err != nil || len(fresh) == 0 {
+			return err
+		}
+		return effects(ctx, tx, fresh)
+	})
+	return all, err
 }
 
 // handSeen is what most libraries do, and loses or doubles when something dies in between.

@@ -54,7 +54,7 @@ func TestRun(t *testing.T) {
 	require.Len(t, r.Efforts, len(p.effortWorkers)*len(r.Costs))
 	for _, e := range r.Efforts {
 		require.Positive(t, e.PerSecond, e.Contender)
-		require.Equal(t, e.Missing == "", e.Both.value > 0, e.Contender)
+		require.Equal(t, e.Missing == "", e.Both.ok() && e.Both.value > 0, e.Contender)
 	}
 	require.Len(t, r.Claims, 2*2*len(p.tables), "two kinds of ids, two phases")
 	require.Equal(t, p.hotCopies, r.Hot.Copies)

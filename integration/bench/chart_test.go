@@ -66,7 +66,7 @@ func (l label) end(t *testing.T) float64 {
 func sample() *Report {
 	cell := Cell{Place: oneMilli, Workers: 1}
 	names := []string{
-		plainName, autocommitName, plainRowsName, handClaimedName, handSeenName, processName, pipelineName, batchName(1000),
+		plainName, autocommitName, plainRowsName, handClaimedName, handSeenName, handRowsName, processName, pipelineName,
 	}
 	for i, name := range names {
 		cell.Figures = append(cell.Figures, Figures{Contender: name, Batch: 1, P50Ratio: 1.9 - float64(i)*0.27})

@@ -21,6 +21,7 @@ const (
 
 	handClaimedName = "claim as a statement of its own"
 	handSeenName    = "seen → transaction → remember"
+	handRowsName    = "100 claims as a statement of their own"
 )
 
 // batchName names WrapBatch with deliveries of n messages.

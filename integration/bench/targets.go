@@ -52,8 +52,10 @@ func (r *Report) targets() []Target {
 	add(2, "Pipeline: round trips", exactly, 1, r.trips(pipelineName))
 	add(2, "Pipeline ÷ plain, processor time", atMost, 0.58, r.processor(pipelineName, toPlain))
 	add(3, "WrapBatch of 100: round trips", exactly, 3, r.trips(batchName(100)))
-	add(3, "WrapBatch of 100 ÷ 100 rows in one plain transaction, processor time", atMost, 2, r.processor(batchName(100), toRows))
-	add(4, "Process ÷ plain, messages a second, 16 workers that saturate the processors", atLeast, 0.85, r.rate(16, processName))
+	add(3, "WrapBatch of 100 ÷ 100 rows in one plain transaction, processor time", atMost, 2,
+		r.processor(batchName(100), toRows))
+	add(4, "Process ÷ plain, messages a second, 16 workers that saturate the processors", atLeast, 0.85,
+		r.rate(16, processName))
 	for _, ids := range []idKind{random, ordered} {
 		c, ok := r.claims(0, ids, later)
 		add(5, "WAL bytes of a claim without full-page images, "+string(ids)+" ids", atMost, 340, known(c.BytesWithout, ok))

@@ -13,7 +13,9 @@ import (
 
 func TestRules(t *testing.T) {
 	t.Parallel()
-	for rule, want := range map[rule][3]bool{atMost: {true, true, false}, atLeast: {false, true, true}, exactly: {false, true, false}} {
+	for rule, want := range map[rule][3]bool{
+		atMost: {true, true, false}, atLeast: {false, true, true}, exactly: {false, true, false},
+	} {
 		for i, figure := range []float64{0.9, 1, 1.1} {
 			require.Equal(t, want[i], rule.holds(figure, 1), "%v %s 1", figure, rule)
 		}
@@ -24,7 +26,8 @@ func TestRules(t *testing.T) {
 func tried(ratios map[string][2]reading) *Report {
 	r := &Report{}
 	for name, of := range ratios {
-		r.Efforts = append(r.Efforts, Effort{Contender: name, Workers: 1, Turns: 1, Ratio: of[0], RowsRatio: of[1], Missing: of[0].missing})
+		e := Effort{Contender: name, Workers: 1, Turns: 1, Ratio: of[0], RowsRatio: of[1], Missing: of[0].missing}
+		r.Efforts = append(r.Efforts, e)
 	}
 	return r
 }

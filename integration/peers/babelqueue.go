@@ -5,7 +5,9 @@ var openBabelQueue openFunc
 
 // babelQueue is BabelQueue's Wrap over its PostgreSQL store.
 func babelQueue() peer {
-	p := peer{name: "BabelQueue, Wrap with its PostgreSQL store", module: "github.com/babelqueue/babelqueue-go", open: openBabelQueue}
+	p := peer{
+		name: "BabelQueue, Wrap with its PostgreSQL store", module: "github.com/babelqueue/babelqueue-go", open: openBabelQueue,
+	}
 	if p.open == nil {
 		p.missing = "not measured: set BABELQUEUE to a checkout"
 	}

@@ -28,7 +28,9 @@ func openLibrary(ctx context.Context, config *pgxpool.Config, h *handler) (consu
 		return nil, err
 	}
 	return &pooled{pool, func(ctx context.Context, id string) error {
-		_, err := guard.Process(ctx, id, func(ctx context.Context, tx pgx.Tx) error { return h.handle(ctx, id, through(tx)) })
+		_, err := guard.Process(ctx, id, func(ctx context.Context, tx pgx.Tx) error {
+			return h.handle(ctx, id, through(tx))
+		})
 		return err
 	}}, nil
 }

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 // The whole run, at a size that says nothing about times.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	r, err := measure(t.Context(), testdb.New(t).DSN(), plan{rounds: 1, slice: time.Millisecond, copies: 4, pause: 20 * time.Millisecond})
+	p := plan{rounds: 1, slice: time.Millisecond, copies: 4, pause: 20 * time.Millisecond}
+	r, err := measure(t.Context(), testdb.New(t).DSN(), p)
 	require.NoError(t, err)
 	present := len(peers()) - len(r.Missing)
 	require.Len(t, r.Costs, 2*present, "with and without the disk's wait")
@@ -75,7 +76,8 @@ func TestCost(t *testing.T) {
 // Where processor time cannot be read there is no number.
 func TestNotMeasurable(t *testing.T) {
 	t.Parallel()
-	l := &lane{contender: &contender{}, times: []time.Duration{time.Millisecond}, turns: []turn{{missing: "no /proc here", messages: 1}}}
+	l := &lane{contender: &contender{}, times: []time.Duration{time.Millisecond}}
+	l.turns = []turn{{missing: "no /proc here", messages: 1}}
 	c := l.cost(l)
 	require.Nil(t, c.Both)
 	var text bytes.Buffer

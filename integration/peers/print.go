@@ -48,7 +48,8 @@ func (r *Report) sayEffects(say func(format string, args ...any)) {
 		return
 	}
 	say("\nEffects of one message that is delivered more than once (right: 1)")
-	say("contender\t%d copies at once\tof which answered by an error\tagain after a failure\tagain after a restart", r.Effects[0].Copies)
+	say("contender\t%d copies at once\tof which answered by an error\tagain after a failure\tagain after a restart",
+		r.Effects[0].Copies)
 	for _, e := range r.Effects {
 		say("%s\t%d\t%d\t%d\t%d", e.Contender, e.AtOnce, e.Errors, e.Failed, e.Restarted)
 	}
