@@ -41,11 +41,10 @@ var mutants = []mutant{
 		edits: []edit{{
 			"txidem/claim.go",
 			"\trows, err := t.beginWith(ctx, beginning, g.sql.Claim, id, g.consumer, g.wait, g.idle)\n",
-			`	t := &transaction{conn: conn, over: true}
-	tag, err := conn.Exec(ctx, g.sql.Claim, id, g.consumer, g.wait, g.idle)
+			`	tag, err := t.conn.Exec(ctx, g.sql.Claim, id, g.consumer, g.wait, g.idle)
 	rows := tag.RowsAffected()
 	if err == nil {
-		t, _, err = beginWith(ctx, conn, opts, g.sql.Mark, g.idle)
+		_, err = t.beginWith(ctx, beginning, g.sql.Mark, g.idle)
 	}
 `,
 		}},
