@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -16,6 +17,9 @@ import (
 )
 
 const replicas = 12
+
+// bootLimit is when a boot that has not come to its end hangs. Reaching it fails the test.
+const bootLimit = time.Minute
 
 // Twelve replicas migrate an empty database at once. The version must be read by a snapshot that is younger
 // than the lock, also where the role asks for one snapshot for the whole transaction.
@@ -115,7 +119,7 @@ func TestTwelveReplicasBootThroughPgBouncer(t *testing.T) {
 // of them deliver was processed once.
 func (w *world) requireOneBoots(pools []*pgxpool.Pool) {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), stateLimit)
+	ctx, cancel := context.WithTimeout(w.t.Context(), bootLimit)
 	defer cancel()
 	booted := make([]replica, len(pools))
 	start := make(chan struct{})

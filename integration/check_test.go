@@ -375,6 +375,21 @@ func TestCheckOfTheSession(t *testing.T) {
 	}
 }
 
+// transaction_timeout ends the session, and the wait with it. PostgreSQL has it from version 17 on.
+func TestCheckOfTheTransactionTimeout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if version := w.count(`SELECT current_setting('server_version_num')::int`); version < 170000 {
+		t.Skipf("needs PostgreSQL 17 or later, this is %d", version)
+	}
+	for value, found := range map[string][]string{
+		"0": nil, "6s": nil, "5s": {"transaction_timeout is 5s and InFlightWait is 5s: a wait for a copy in flight is cut off"},
+	} {
+		pool := w.db.Pool(t, sessionSetting("transaction_timeout", value))
+		requireFound(t, newGuard(t, pool, &txidem.Config{Consumer: consumer}).Check(t.Context()), found)
+	}
+}
+
 // A standby takes no claim, and nothing that the session could be told changes that. Its schema is looked at all the same.
 func TestCheckOnAStandby(t *testing.T) {
 	t.Parallel()
