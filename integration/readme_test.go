@@ -88,10 +88,11 @@ func sides(diff string) (before, after string) {
 	return before, after
 }
 
-// requireCompiles builds the code as a package of this module, which has what it imports.
+// requireCompiles builds the code as a package of this module, which has what it imports. The underscore keeps a folder that
+// a killed run left behind out of what ./... means.
 func requireCompiles(t *testing.T, block int, code string) {
 	t.Helper()
-	dir, err := os.MkdirTemp(".", "readme_block_")
+	dir, err := os.MkdirTemp(".", "_readme_")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.RemoveAll(dir)) }()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "block.go"), []byte(code), 0o600))
