@@ -120,7 +120,7 @@ func TestAttemptsInABatch(t *testing.T) {
 				for _, id := range fresh {
 					calls[id]++
 				}
-				if calls["b"] == 2 && len(fresh) == 1 {
+				if calls["b"] == 2 && len(fresh) == 1 && fresh[0] == "b" {
 					return raise(ctx, tx, "40001") // the messages after it are not run in this attempt
 				}
 				return w.poisoned("c")(ctx, tx, fresh)
