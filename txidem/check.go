@@ -8,8 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/txidem/txidem-go/internal/sqlgen"
 )
 
 // oldestServer is the oldest PostgreSQL whose SQL is used here.
@@ -34,24 +32,31 @@ const oldestServer = 140000
 func (g *Guard) Check(ctx context.Context) error {
 	return g.withConn(ctx, func(conn *pgxpool.Conn) error {
 		var found findings
-		err := pgx.BeginTxFunc(ctx, conn, checking, func(tx pgx.Tx) error { return g.check(ctx, tx, &found) })
-		if err != nil {
+		if err := g.check(ctx, conn, &found); err != nil {
 			found = append(found, withContext(ctx, "check", err))
 		}
 		return errors.Join(found...)
 	})
 }
 
-// checking is a transaction for the sake of poolers, which may give each statement outside one to another server. It leaves
-// the access mode to the session, since that is looked at. Where serializable, read only and deferrable are the session's
-// defaults, a transaction waits for those that write, so it is READ COMMITTED.
-var checking = pgx.TxOptions{
-	BeginQuery:  beginQuery(pgx.TxOptions{IsoLevel: pgx.ReadCommitted}),
-	CommitQuery: sqlgen.Commit,
+// checking leaves the access mode to the session, since that is looked at. Where serializable, read only and deferrable are
+// the session's defaults, a transaction waits for those that write, so it is READ COMMITTED.
+var checking = pgx.TxOptions{BeginQuery: beginQuery(pgx.TxOptions{IsoLevel: pgx.ReadCommitted})}
+
+// check looks in a transaction for the sake of poolers, which may give each statement outside one to another server. It ends
+// with a rollback, so that whoever counts the commits of a session counts messages and nothing else. An error is one of the
+// look itself.
+func (g *Guard) check(ctx context.Context, conn *pgxpool.Conn, found *findings) error {
+	tx, err := conn.BeginTx(ctx, checking)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback(ctx) }() // nothing is lost with a connection that cannot
+	return g.look(ctx, tx, found)
 }
 
-// check adds what it finds. An error is one of the look itself.
-func (g *Guard) check(ctx context.Context, tx pgx.Tx, found *findings) error {
+// look adds what it finds.
+func (g *Guard) look(ctx context.Context, tx pgx.Tx, found *findings) error {
 	if err := g.checkServer(ctx, tx, found); err != nil {
 		return fmt.Errorf("read the server's settings: %w", err)
 	}
