@@ -494,6 +494,22 @@ func TestStatementTimeoutCutsTheWaitOff(t *testing.T) {
 	w.requireEffects(1)
 }
 
+// Check only reads, and commits nothing: who watches for a COMMIT, to see that a message was processed, sees none.
+func TestCheckOnlyReads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var sent statements
+	pool := w.db.Pool(t, sent.install)
+	require.NoError(t, newGuard(t, pool, &txidem.Config{Consumer: consumer}).Check(t.Context()))
+	list := sent.list()
+	require.Greater(t, len(list), 2)
+	require.True(t, strings.HasPrefix(list[0], "begin isolation level read committed"), list[0])
+	for _, sql := range list[1 : len(list)-1] {
+		require.True(t, strings.HasPrefix(sql, "SELECT ") || strings.HasPrefix(sql, "WITH "), sql)
+	}
+	require.Equal(t, "rollback", list[len(list)-1])
+}
+
 // A look that is cut off is an error of its own, with the context's in its chain.
 func TestCheckIsCutOff(t *testing.T) {
 	t.Parallel()

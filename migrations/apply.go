@@ -37,6 +37,9 @@ func (r Report) String() string {
 // reads: no lock is taken and no DDL is sent. A schema newer than this build knows is left as it is, so that an older
 // replica can start during a rollout.
 //
+// A step that changes the table waits until the handlers at work have ended, and whoever comes meanwhile waits behind it.
+// Past [Config.LockTimeout] it is an error: try again when the long ones are done.
+//
 // An error leaves the schema as it was and no lock behind. The exception is a connection that broke during COMMIT: nobody
 // knows then whether the schema was migrated, and calling Apply again finds out. Apply honours ctx while it waits.
 func Apply(ctx context.Context, db DB, cfg *Config) (Report, error) {

@@ -88,7 +88,8 @@ var readCommitted = pgx.TxOptions{
 	CommitQuery: sqlgen.Commit,
 }
 
-// transact runs fn, which only reads, in a transaction. It is one for the sake of poolers, which may give each statement
+// transact runs fn, which only reads, in a transaction, and rolls back, so that whoever counts the commits of a session
+// counts messages and nothing else. It is one for the sake of poolers, which may give each statement
 // outside one to another server, and READ COMMITTED, since a session whose default is serializable, read only and deferrable
 // would wait for those that write.
 func (s session) transact(ctx context.Context, fn func(asker) error) error {
@@ -100,7 +101,12 @@ func (s session) transact(ctx context.Context, fn func(asker) error) error {
 		defer tx.Rollback() //nolint:errcheck // it only read
 		return fn(asker{sqlRow(tx), sqlRows(tx)})
 	}
-	return pgx.BeginTxFunc(ctx, s.pgx, readCommitted, func(tx pgx.Tx) error { return fn(asker{pgxRow(tx), pgxRows(tx)}) })
+	tx, err := s.pgx.BeginTx(ctx, readCommitted)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is lost with a connection that cannot
+	return fn(asker{pgxRow(tx), pgxRows(tx)})
 }
 
 // queryRow runs a query of one row at most and hands the row to scan.
