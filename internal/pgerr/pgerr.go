@@ -123,8 +123,8 @@ func TooSlow(err error) bool {
 
 // ProvesRollback reports whether an error of COMMIT proves that the transaction was not committed. An ERROR in one of
 // these classes is decided before the server commits: a deferred constraint or trigger, a serialization failure, a
-// transaction that was aborted. Other answers, 57014 for one, can follow a commit that took place, and an error of the
-// connection says nothing at all.
+// transaction that was aborted. So is one of a statement that could not be begun, since what was prepared does not fit.
+// Other answers, 57014 for one, can follow a commit that took place, and an error of the connection says nothing at all.
 func ProvesRollback(err error) bool {
 	if errors.Is(err, pgx.ErrTxCommitRollback) {
 		return true
@@ -137,7 +137,7 @@ func ProvesRollback(err error) bool {
 	case classData, classConstraint, classTransaction, classRollback, classSyntax, classCheckOption, classPLpgSQL:
 		return true
 	default:
-		return false
+		return StalePlan(err)
 	}
 }
 

@@ -17,6 +17,7 @@ func TestProvesRollback(t *testing.T) {
 	pgError := func(severity, code string) error {
 		return fmt.Errorf("wrapped: %w", &pgconn.PgError{SeverityUnlocalized: severity, Code: code})
 	}
+	stalePlan := &pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "0A000", Routine: "RevalidateCachedQuery"}
 	for name, tc := range map[string]struct {
 		err    error
 		proves bool
@@ -26,6 +27,10 @@ func TestProvesRollback(t *testing.T) {
 		"serialization failure":       {pgError("ERROR", "40001"), true},
 		"transaction aborted":         {pgError("ERROR", "25P02"), true},
 		"raised by a trigger":         {pgError("ERROR", "P0001"), true},
+		"statement is gone":           {pgError("ERROR", "26000"), true},
+		"plan does not fit":           {stalePlan, true},
+		"not supported":               {pgError("ERROR", "0A000"), false},
+		"gone with the session":       {pgError("FATAL", "26000"), false},
 		"canceled, perhaps too late":  {pgError("ERROR", "57014"), false},
 		"terminated, perhaps late":    {pgError("FATAL", "57P01"), false},
 		"fatal, whatever its class":   {pgError("FATAL", "25P03"), false},
