@@ -38,6 +38,12 @@ func TestGuardInAGuard(t *testing.T) {
 		"ClaimTx, another transaction": func(w *world, ctx context.Context, _ pgx.Tx) error {
 			return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error { _, err := w.guard.ClaimTx(ctx, tx, "m"); return err })
 		},
+		"ClaimSQL": func(w *world, ctx context.Context, _ pgx.Tx) error {
+			return openSQL(w.t, w.openSQL(sqlDrivers["pgx"]))(ctx, func(tx sqlTx) error {
+				_, err := w.guard.ClaimSQL(ctx, tx, "m")
+				return err
+			})
+		},
 		"Remember": func(w *world, ctx context.Context, _ pgx.Tx) error { return w.guard.Remember(ctx, "m") },
 		"Forget":   func(w *world, ctx context.Context, _ pgx.Tx) error { return w.guard.Forget(ctx, "m") },
 		"a context made from it": func(w *world, ctx context.Context, _ pgx.Tx) error {

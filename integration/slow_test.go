@@ -2,10 +2,12 @@ package integration
 
 import (
 	"context"
+	"database/sql"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -66,6 +68,41 @@ func TestHandlerSlowerThanALimit(t *testing.T) {
 	}
 }
 
+// A batch and a pipeline with callbacks keep a transaction open for their handlers as Process does.
+func TestOtherHandlersSlowerThanIdleLimit(t *testing.T) {
+	t.Parallel()
+	for name, deliver := range map[string]func(w *world) error{
+		"WrapBatch": func(w *world) error {
+			return txidem.WrapBatch(w.guard, itself, func(ctx context.Context, tx pgx.Tx, fresh []string) error {
+				if err := w.insertAll(ctx, tx, fresh); err != nil {
+					return err
+				}
+				w.untilEnded(tx)
+				return nil
+			})(w.t.Context(), []string{"m"})[0].Err
+		},
+		"Pipeline": func(w *world) error {
+			_, err := w.guard.Pipeline(w.t.Context(), "m", func(_ context.Context, b *pgx.Batch) error {
+				w.calls.Add(1)
+				b.Queue(`INSERT INTO biz (v) VALUES ('ok')`).Exec(func(pgconn.CommandTag) error {
+					w.waitFor(`SELECT count(*) = 1 FROM pg_stat_activity WHERE datname = current_database()`)
+					return nil
+				})
+				return nil
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, conns(1), func(c *txidem.Config) { c.IdleLimit = 200 * time.Millisecond })
+			require.ErrorContains(t, deliver(w), "IdleLimit")
+			w.requireCalls(1)
+			w.requireEffects(0)
+		})
+	}
+}
+
 // requireVersion skips on a server that is too old for what is tested.
 func requireVersion(t *testing.T, atLeast int) {
 	t.Helper()
@@ -82,6 +119,12 @@ func TestStatementTimeoutShorterThanTheWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, conns(8))
 	g := newGuard(t, w.db.Pool(t, setting("statement_timeout", "100ms")), &txidem.Config{Consumer: consumer})
+	db := w.openSQL(func(t *testing.T, cfg *pgx.ConnConfig) *sql.DB {
+		cfg.RuntimeParams["statement_timeout"] = "100ms"
+		return sqlDrivers["pgx"](t, cfg)
+	})
+	bySQL, err := txidem.NewSQL(db, &txidem.Config{Consumer: consumer})
+	require.NoError(t, err)
 	held := w.hold(w.guard, "m")
 	for name, deliver := range map[string]func() error{
 		"Process":  func() error { _, err := g.Process(t.Context(), "m", w.ok); return err },
@@ -102,8 +145,16 @@ func TestStatementTimeoutShorterThanTheWait(t *testing.T) {
 				return err
 			})
 		},
-		"Remember": func() error { return g.Remember(t.Context(), "m") },
-		"Forget":   func() error { return g.Forget(t.Context(), "m") },
+		"ClaimSQL": func() error {
+			return openSQL(t, db)(t.Context(), func(tx sqlTx) error {
+				_, err := bySQL.ClaimSQL(t.Context(), tx, "m")
+				return err
+			})
+		},
+		"Remember, database/sql": func() error { return bySQL.Remember(t.Context(), "m") },
+		"Forget, database/sql":   func() error { return bySQL.Forget(t.Context(), "m") },
+		"Remember":               func() error { return g.Remember(t.Context(), "m") },
+		"Forget":                 func() error { return g.Forget(t.Context(), "m") },
 	} {
 		err := deliver()
 		require.ErrorIs(t, err, txidem.ErrInFlight, name)

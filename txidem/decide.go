@@ -109,7 +109,10 @@ var rules = []rule{
 		"the handler said that it is permanent", phaseHandler,
 		func(f *failure) bool { return isPermanent(f.err) }, finalHandler, nil,
 	},
-	{"the handler was too slow", phaseHandler, func(f *failure) bool { return f.closed && slow(f) != nil }, finalHandler, tooSlow},
+	{
+		"the handler was too slow", phaseHandler,
+		func(f *failure) bool { return f.closed && slow(f) != nil }, finalHandler, tooSlow,
+	},
 	{"the handler met a conflict", phaseHandler, conflict, rerun, nil},
 	{
 		"the server ended the session", phaseHandler,

@@ -188,7 +188,9 @@ func ExampleGuard_ProcessBatch() {
 	pool := openShop()
 	defer pool.Close()
 
-	results := newGuard(pool).ProcessBatch(ctx, []string{"a", "b", "a"}, func(ctx context.Context, tx pgx.Tx, fresh []int) error {
+	guard := newGuard(pool)
+
+	results := guard.ProcessBatch(ctx, []string{"a", "b", "a"}, func(ctx context.Context, tx pgx.Tx, fresh []int) error {
 		fmt.Println("new:", fresh)
 		_, err := tx.Exec(ctx, `INSERT INTO charges (cents) SELECT 100 FROM generate_series(1, $1::int)`, len(fresh))
 		return err
@@ -234,7 +236,7 @@ func ExampleNewSQL() {
 	pool := openShop()
 	defer pool.Close()
 	db := stdlib.OpenDBFromPool(pool) // or the one of sql.Open, GORM, bun, sqlx, ent
-	defer db.Close()
+	defer db.Close()                  //nolint:errcheck // the program ends
 
 	guard, err := txidem.NewSQL(db, &txidem.Config{Consumer: "ledger"})
 	if err != nil {
@@ -244,7 +246,7 @@ func ExampleNewSQL() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer tx.Rollback()
+	defer tx.Rollback() //nolint:errcheck // does nothing after Commit
 	outcome, err := guard.ClaimSQL(ctx, tx, "m-1")
 	if err == nil && outcome != txidem.Duplicate {
 		_, err = tx.ExecContext(ctx, `INSERT INTO charges (cents) VALUES (500)`)
@@ -293,9 +295,10 @@ func ExampleObserver() {
 	pool := openShop()
 	defer pool.Close()
 
-	guard, err := txidem.New(pool, &txidem.Config{Consumer: "ledger", Observer: func(_ context.Context, e txidem.DeliveryEvent) {
+	observe := func(_ context.Context, e txidem.DeliveryEvent) {
 		fmt.Println(e.Consumer, e.ID, e.Outcome, e.Attempts, e.Err)
-	}})
+	}
+	guard, err := txidem.New(pool, &txidem.Config{Consumer: "ledger", Observer: observe})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -46,22 +46,13 @@ func (g *Guard) withSession(ctx context.Context, fn func(s session) error) (clos
 	if g.sqlDB != nil {
 		return g.withSQL(ctx, fn)
 	}
-	err = g.withConn(ctx, func(conn *pgxpool.Conn) error {
-		err := fn(session{pgx: conn})
-		closed = conn.Conn().IsClosed()
-		return err
-	})
-	return closed, err
-}
-
-// withConn lends a connection of the pool to fn.
-func (g *Guard) withConn(ctx context.Context, fn func(conn *pgxpool.Conn) error) error {
 	conn, err := g.acquire(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer conn.Release()
-	return fn(conn)
+	err = fn(session{pgx: conn})
+	return conn.Conn().IsClosed(), err
 }
 
 // withSQL lends a connection of database/sql to fn.
@@ -88,13 +79,16 @@ var readCommitted = pgx.TxOptions{
 	CommitQuery: sqlgen.Commit,
 }
 
+// readCommittedSQL are the same for database/sql.
+var readCommittedSQL = &sql.TxOptions{Isolation: sql.LevelReadCommitted}
+
 // transact runs fn, which only reads, in a transaction, and rolls back, so that whoever counts the commits of a session
-// counts messages and nothing else. It is one for the sake of poolers, which may give each statement
-// outside one to another server, and READ COMMITTED, since a session whose default is serializable, read only and deferrable
-// would wait for those that write.
+// counts messages and nothing else. It is one for the sake of poolers, which may give each statement outside one to another
+// server, and READ COMMITTED, since a session whose default is serializable, read only and deferrable would wait for those
+// that write.
 func (s session) transact(ctx context.Context, fn func(asker) error) error {
 	if s.sql != nil {
-		tx, err := s.sql.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+		tx, err := s.sql.BeginTx(ctx, readCommittedSQL)
 		if err != nil {
 			return err
 		}
@@ -105,7 +99,7 @@ func (s session) transact(ctx context.Context, fn func(asker) error) error {
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is lost with a connection that cannot
+	defer (&transaction{conn: s.pgx, tx: tx}).rollback(ctx)
 	return fn(asker{pgxRow(tx), pgxRows(tx)})
 }
 
@@ -161,27 +155,32 @@ func pgxRows(tx pgx.Tx) queryAll {
 			return err
 		}
 		defer rows.Close()
-		for rows.Next() {
-			if err := scan(rows); err != nil {
-				return err
-			}
-		}
-		return rows.Err()
+		return scanAll(rows, scan)
 	}
 }
 
 func sqlRows(tx *sql.Tx) queryAll {
 	return func(ctx context.Context, query string, args []any, scan func(scanner) error) error {
-		rows, err := tx.QueryContext(ctx, query, args...)
+		rows, err := tx.QueryContext(ctx, query, args...) //nolint:rowserrcheck // scanAll asks for it
 		if err != nil {
 			return err
 		}
-		defer rows.Close() //nolint:errcheck // rows.Err has what there is to say
-		for rows.Next() {
-			if err := scan(rows); err != nil {
-				return err
-			}
-		}
-		return rows.Err()
+		defer rows.Close() //nolint:errcheck // scanAll has read to the end or has an error of its own
+		return scanAll(rows, scan)
 	}
+}
+
+// scanAll hands each row to scan.
+func scanAll(rows interface {
+	scanner
+	Next() bool
+	Err() error
+}, scan func(scanner) error,
+) error {
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

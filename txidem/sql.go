@@ -26,7 +26,7 @@ func NewSQL(db *sql.DB, cfg *Config) (*Guard, error) {
 
 // forgetSQL forgets in a transaction of database/sql.
 func (g *Guard) forgetSQL(ctx context.Context, conn *sql.Conn, id string) error {
-	tx, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	tx, err := conn.BeginTx(ctx, readCommittedSQL)
 	if err != nil {
 		return withContext(ctx, "BEGIN", err)
 	}

@@ -42,5 +42,5 @@ func deliveries(msg jetstream.Msg) int {
 	if err != nil {
 		return 0
 	}
-	return int(min(meta.NumDelivered, 1000)) //nolint:gosec // bounded
+	return int(min(meta.NumDelivered, 1000))
 }
