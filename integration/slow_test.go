@@ -8,16 +8,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/txidem/txidem-go/txidem"
 )
-
-// setting gives every session of the pool a setting.
-func setting(name, value string) func(*pgxpool.Config) {
-	return func(c *pgxpool.Config) { c.ConnConfig.RuntimeParams[name] = value }
-}
 
 // untilEnded waits until the server has ended the session of the transaction.
 func (w *world) untilEnded(tx pgx.Tx) {
@@ -36,10 +30,10 @@ func TestHandlerSlowerThanALimit(t *testing.T) {
 	}{
 		"IdleLimit": {func(c *txidem.Config) { c.IdleLimit = short }, "IdleLimit"},
 		"idle_in_transaction_session_timeout": {
-			setting("idle_in_transaction_session_timeout", "200ms"),
+			sessionSetting("idle_in_transaction_session_timeout", "200ms"),
 			"idle_in_transaction_session_timeout",
 		},
-		"transaction_timeout": {setting("transaction_timeout", "200ms"), "transaction_timeout"},
+		"transaction_timeout": {sessionSetting("transaction_timeout", "200ms"), "transaction_timeout"},
 	} {
 		for end, after := range map[string]func(context.Context, pgx.Tx) error{
 			"returns its error": func(ctx context.Context, tx pgx.Tx) error { _, err := tx.Exec(ctx, `SELECT 1`); return err },
@@ -114,13 +108,16 @@ func requireVersion(t *testing.T, atLeast int) {
 	}
 }
 
+// shortTimeout is a statement_timeout that ends a wait, and nothing else on a machine that is busy.
+const shortTimeout = "1s"
+
 // A statement_timeout that is shorter than the wait ends it: the copy is in flight all the same, by every way of claiming.
 func TestStatementTimeoutShorterThanTheWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, conns(8))
-	g := newGuard(t, w.db.Pool(t, setting("statement_timeout", "100ms")), &txidem.Config{Consumer: consumer})
+	g := newGuard(t, w.db.Pool(t, sessionSetting("statement_timeout", shortTimeout)), &txidem.Config{Consumer: consumer})
 	db := w.openSQL(func(t *testing.T, cfg *pgx.ConnConfig) *sql.DB {
-		cfg.RuntimeParams["statement_timeout"] = "100ms"
+		cfg.RuntimeParams["statement_timeout"] = shortTimeout
 		return sqlDrivers["pgx"](t, cfg)
 	})
 	bySQL, err := txidem.NewSQL(db, &txidem.Config{Consumer: consumer})
@@ -140,7 +137,7 @@ func TestStatementTimeoutShorterThanTheWait(t *testing.T) {
 			return txidem.WrapBatch(g, itself, w.insertAll)(t.Context(), []string{"m"})[0].Err
 		},
 		"ClaimTx": func() error {
-			return pgx.BeginFunc(t.Context(), w.db.Pool(t, setting("statement_timeout", "100ms")), func(tx pgx.Tx) error {
+			return pgx.BeginFunc(t.Context(), w.db.Pool(t, sessionSetting("statement_timeout", shortTimeout)), func(tx pgx.Tx) error {
 				_, err := g.ClaimTx(t.Context(), tx, "m")
 				return err
 			})
@@ -170,7 +167,7 @@ func TestStatementTimeoutShorterThanTheWait(t *testing.T) {
 func TestStatementTimeoutInABatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, conns(8))
-	g := newGuard(t, w.db.Pool(t, setting("statement_timeout", "200ms")), &txidem.Config{Consumer: consumer})
+	g := newGuard(t, w.db.Pool(t, sessionSetting("statement_timeout", shortTimeout)), &txidem.Config{Consumer: consumer})
 	held := w.hold(w.guard, "b")
 	results := txidem.WrapBatch(g, itself, w.insertAll)(t.Context(), []string{"a", "b", "c"})
 	require.NoError(t, results[0].Err)
